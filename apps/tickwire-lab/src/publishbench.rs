@@ -137,6 +137,9 @@ struct Pauses {
     counts: [u64; 2],
 }
 
+/// About what a call takes that receives a datagram.
+const RECEIVING_NS: u64 = 1_000;
+
 /// Times of the packets of one message, by datagram.
 struct Singles<'a> {
     found: &'a Found,
@@ -144,6 +147,8 @@ struct Singles<'a> {
     pauses: Option<&'a mut Pauses>,
     /// The pause that was before the datagram under way, and whether nothing was rehearsed in it.
     paused: Option<[usize; 2]>,
+    /// What a socket copies a datagram to.
+    buffer: Vec<u8>,
     at_once: Histogram,
     behind: Behind,
 }
@@ -177,6 +182,21 @@ impl Singles<'_> {
                     .work(self.clock, PAUSES[pause].0, every, rehearse);
             }
         }
+    }
+
+    /// The datagram under way as a socket gives it: behind a pause, in which the recording has left the caches,
+    /// it has just been copied, and the copy is there when the call is over.
+    fn received<'b>(&'b mut self, datagram: &'b [u8]) -> &'b [u8] {
+        if self.paused.is_none() {
+            return datagram;
+        }
+        self.buffer.clear();
+        self.buffer.extend_from_slice(datagram);
+        let until = tsc() + self.clock.span_ticks(RECEIVING_NS);
+        while tsc() < until {
+            std::hint::spin_loop();
+        }
+        &self.buffer
     }
 
     /// So long after it was in memory its last book was visible, if it changed one.
@@ -321,6 +341,7 @@ impl WithChannel for Pass<'_> {
             clock: self.clock,
             pauses: self.pauses,
             paused: None,
+            buffer: Vec::new(),
             at_once: Histogram::default(),
             behind: Default::default(),
         };
@@ -428,6 +449,10 @@ fn play<C: Channel + 'static>(
                 if let Some(singles) = &mut timed {
                     singles.before(at, source, books);
                 }
+                let datagram = match &mut timed {
+                    Some(singles) => singles.received(datagram),
+                    None => datagram,
+                };
                 source.deliver(now, Port::Live, Line::A, datagram, books);
                 if let Some(singles) = &mut timed {
                     singles.after(at, books.visible_ns(0));

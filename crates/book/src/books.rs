@@ -332,6 +332,19 @@ impl Books {
         self.orders.prefetch_moved(now.order_id);
     }
 
+    /// A message by itself has come and is applied next: fetches the lines whose places it tells, all at once;
+    /// of the order alone where its instrument is not known yet. Ignoring it is always correct.
+    #[inline(always)]
+    pub fn arriving(&mut self, next: Upcoming) {
+        self.orders.prefetch(next.order_id);
+        if next.instrument != InstrumentId::WHOLE_FEED {
+            prefetch::fetch_near(&self.books, next.instrument.index());
+            prefetch::fetch(&self.totals, next.instrument.index());
+        }
+        // No message behind it needs what those before it were about.
+        self.upcoming[self.turn.wrapping_sub(1) % AHEAD] = next;
+    }
+
     /// An event of this instrument may come at any time: fetches the lines of its book, of its levels near
     /// the best, and of the slots that the next orders will have. For a thread that waits; ignoring it is
     /// always correct.
@@ -438,10 +451,10 @@ impl Books {
         digest.finish()
     }
 
-    /// Fetches a book's lines while its order's slot is still on the way: without this they would wait for
-    /// each other.
+    /// Fetches the lines of a book's best levels while its order's slot is still on the way: without this they
+    /// would wait for each other.
     #[inline(always)]
-    fn approach(&self, instrument: InstrumentId) {
+    pub fn approach(&self, instrument: InstrumentId) {
         if let Some(book) = self.books.get(instrument.index()) {
             self.levels.prefetch_best(book, instrument.index());
         }
@@ -891,6 +904,11 @@ impl EventSink for Books {
     #[inline]
     fn upcoming(&mut self, next: Upcoming) {
         Books::upcoming(self, next);
+    }
+
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        Books::arriving(self, next);
     }
 
     #[inline]

@@ -36,6 +36,7 @@ use crate::fixed_map::{FixedMap, Slot};
 use crate::framing::{Content, Frame, Framing};
 use crate::{ArbiterConfig, FeedHandler, Filter, MissingRange, NotedOrders, RecoveryLimits, SessionId};
 use alloc::vec::Vec;
+use core::ops::Range;
 use said::{auction_summary, auction_update, code, price, status, trade};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -792,6 +793,19 @@ impl Decoder for PitchDecoder {
     #[inline(always)]
     fn looks_ahead(&self) -> bool {
         !self.filter.drops_any()
+    }
+
+    /// Orders, executions and trades.
+    const BUSY_TYPES: Range<usize> = 0x20..0x31;
+
+    /// The instrument is known when the order is found.
+    #[inline(always)]
+    fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
+        if let Some(order) = pitch::order_id(message)
+            && !self.filter.drops_any()
+        {
+            sink.arriving(Upcoming::resting(InstrumentId::WHOLE_FEED, OrderId(order)));
+        }
     }
 
     #[inline(always)]

@@ -42,6 +42,7 @@ use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::hint::black_box;
+use core::ops::Range;
 use event::{Moment, Tail, about};
 use refresh::Refresh;
 use rows::Rows;
@@ -370,6 +371,8 @@ impl Prefiltered for Mdp3Decoder {
 }
 
 impl Decoder for Mdp3Decoder {
+    const BUSY_TYPES: Range<usize> = Book::TEMPLATE as usize..TradeSummary::TEMPLATE as usize + 1;
+
     fn filter(&self) -> &Filter {
         &self.filter
     }

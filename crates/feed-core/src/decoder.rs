@@ -1,6 +1,7 @@
 //! What a venue's decoder gives to the handler.
 
 use crate::{Filter, NotedOrders, Rule, Seen, SubscriptionsFull};
+use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Price,
     SeqNo,
@@ -139,6 +140,17 @@ pub trait Decoder: Prefiltered {
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
         let _ = (message, sink);
         true
+    }
+
+    /// Where the types of most messages are counted, see [`Filter::of_type`]. Default: nowhere that is known.
+    const BUSY_TYPES: Range<usize> = 0..0;
+
+    /// Looks at the only message of a packet right before [`Decoder::decode`]: tells the sink
+    /// ([`EventSink::arriving`]) which order it is about, if its bytes say so without anything being looked up.
+    /// Default: nothing.
+    #[inline(always)]
+    fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
+        let _ = (message, sink);
     }
 
     /// Whether a message says that nothing follows it in its session. Only the last message of a packet is

@@ -17,6 +17,7 @@ use crate::join_round::JoinRound;
 use crate::joins::{JoinTally, Joins};
 use crate::subscriptions::{Kinds, Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::hint::black_box;
 use core::ops::Range;
 use tickwire_market::{Instrument, InstrumentId, MessageType, SeqNo, Symbol, Venue};
 
@@ -452,6 +453,15 @@ impl Filter {
     #[inline(always)]
     pub fn of_type(&mut self, place: usize) -> &mut Seen {
         self.counts.by_type.at(place)
+    }
+
+    /// Reads what tells whether an instrument is wanted, and what was seen of these types, so that it is in the
+    /// caches: for a thread that waits.
+    pub fn fetch(&self, types: Range<usize>) {
+        self.subscriptions.fetch();
+        types.for_each(|place| {
+            black_box(self.counts.by_type.get(place));
+        });
     }
 
     /// The type whose messages are counted at a place, where only a message says it.

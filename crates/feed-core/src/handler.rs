@@ -313,6 +313,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// caches: for a thread that waits.
     pub fn fetch(&self, id: InstrumentId) {
         self.contents.fetch(self.arbiter.next_seq().0);
+        self.filter().fetch(D::BUSY_TYPES);
         black_box((
             self.filter().has(id),
             self.decoder.seen_of_instrument(id),

@@ -4,7 +4,13 @@
 use crate::Pattern;
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::fmt;
+use core::hint::black_box;
 use tickwire_market::{InstrumentId, MessageType, Symbol};
+
+/// Of so many numbers the bits are kept in the caches of a thread that waits: 32 lines.
+const FETCHED: usize = 1 << 14;
+/// Words of a cache line.
+const WORDS_OF_LINE: usize = 8;
 
 /// One thing that was said about what is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +102,14 @@ impl Subscriptions {
             Some(word) => word >> (id.index() % 64) & 1 != 0,
             None => false,
         }
+    }
+
+    /// Reads the bits of the first [`FETCHED`] numbers, so that they are in the caches: for a thread that waits.
+    pub(crate) fn fetch(&self) {
+        let words = self.bits.iter().take(FETCHED / 64).step_by(WORDS_OF_LINE);
+        words.for_each(|word| {
+            black_box(*word);
+        });
     }
 
     /// Whether an instrument of this name is wanted.

@@ -38,6 +38,7 @@ use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, Line, MissingRange, Seen, SessionId};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
 use definitions::about;
 use instruments::{Key, Keys, name};
 use tickwire_market::{
@@ -508,6 +509,8 @@ impl Prefiltered for MoexDecoder {
 }
 
 impl Decoder for MoexDecoder {
+    const BUSY_TYPES: Range<usize> = 0..MessageKind::SecurityDefinition as usize;
+
     fn filter(&self) -> &Filter {
         &self.books.filter
     }

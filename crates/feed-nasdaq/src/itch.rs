@@ -17,6 +17,7 @@
 use crate::decoder::{Context, Decoder, Early, Prefiltered};
 use crate::{FeedHandler, Filter, MoldUdp64, Seen};
 use alloc::vec::Vec;
+use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
     Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
@@ -260,25 +261,29 @@ impl Decoder for ItchDecoder {
         if !self.filter.has(id) {
             return false;
         }
-        match itch50::order_reference(message) {
-            Some(order) => {
-                let (says_where, buys, price) = itch50::new_order_at(message).unwrap_or_default();
-                sink.upcoming(Upcoming {
-                    instrument: id,
-                    order_id: OrderId(order),
-                    says_where,
-                    side: if buys { Side::Bid } else { Side::Ask },
-                    price: Price::from_4dp(price),
-                });
+        match order_ahead(message, id) {
+            Some(next) => {
+                sink.upcoming(next);
+                true
             }
-            None => {
-                return matches!(
-                    message.first(),
-                    Some(b'P' | b'Q' | b'B' | b'I' | b'R' | b'H' | b'h' | b'S')
-                );
-            }
+            None => matches!(
+                message.first(),
+                Some(b'P' | b'Q' | b'B' | b'I' | b'R' | b'H' | b'h' | b'S')
+            ),
         }
-        true
+    }
+
+    const BUSY_TYPES: Range<usize> = b'A' as usize..b'Y' as usize;
+
+    #[inline(always)]
+    fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
+        if let Some(locate) = itch50::stock_locate(message)
+            && let id = InstrumentId(locate.into())
+            && self.filter.has(id)
+            && let Some(next) = order_ahead(message, id)
+        {
+            sink.arriving(next);
+        }
     }
 
     fn decode_joining<S: EventSink>(
@@ -300,6 +305,20 @@ impl Decoder for ItchDecoder {
             self.tell(context, (id, kind), message, counters, sink);
         }
     }
+}
+
+/// The order that a message of this instrument is about.
+#[inline(always)]
+fn order_ahead(message: &[u8], instrument: InstrumentId) -> Option<Upcoming> {
+    let order = itch50::order_reference(message)?;
+    let (says_where, buys, price) = itch50::new_order_at(message).unwrap_or_default();
+    Some(Upcoming {
+        instrument,
+        order_id: OrderId(order),
+        says_where,
+        side: if buys { Side::Bid } else { Side::Ask },
+        price: Price::from_4dp(price),
+    })
 }
 
 /// Counts a message that could not be read. An order message among them is missing for its book, which is

@@ -24,6 +24,7 @@ use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
     Nanos, SeqNo, Symbol, TradingStatus, Venue, Volume,
@@ -513,6 +514,8 @@ impl NyseDecoder for OpenBookDecoder {
 impl Prefiltered for OpenBookDecoder {}
 
 impl Decoder for OpenBookDecoder {
+    const BUSY_TYPES: Range<usize> = FullHead::KIND as usize..DeltaHead::KIND as usize + 1;
+
     fn filter(&self) -> &Filter {
         &self.filter
     }

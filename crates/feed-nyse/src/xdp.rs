@@ -30,6 +30,7 @@ use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
     MessageType, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
@@ -655,10 +656,8 @@ impl Decoder for XdpDecoder {
             return self.filter.joins.has(id)
                 && (empties(message) || !is_refreshed(kind) && may_yield(message));
         }
-        match (kind, message.first_chunk::<24>()) {
-            (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
-                let order_id = OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-                let mut next = Upcoming::resting(id, order_id);
+        match order_ahead(message, kind, id) {
+            Some(mut next) => {
                 if kind == xdp::AddOrder::KIND
                     && let Ok((add, _)) = prefix::<xdp::AddOrder>(message)
                     && let (Some(unit), Some(side)) = (self.price_unit(id), xdp::side(add.side))
@@ -670,8 +669,22 @@ impl Decoder for XdpDecoder {
                 true
             }
             // One that cannot be read says that its book is stale.
-            (100..=104 | 106, _) => true,
-            _ => may_yield(message),
+            None if matches!(kind, 100..=104 | 106) => true,
+            None => may_yield(message),
+        }
+    }
+
+    /// Orders, executions and trades.
+    const BUSY_TYPES: Range<usize> = 100..107;
+
+    #[inline(always)]
+    fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
+        if let Some((kind, index)) = xdp::head(message)
+            && let id = InstrumentId(index)
+            && self.filter.has(id)
+            && let Some(next) = order_ahead(message, kind, id)
+        {
+            sink.arriving(next);
         }
     }
 
@@ -754,6 +767,18 @@ impl XdpDecoder {
             return rare(event, self.taking.is_some(), sink);
         }
         sink.on_event(&event);
+    }
+}
+
+/// The order that a message of this instrument is about.
+#[inline(always)]
+fn order_ahead(message: &[u8], kind: u16, id: InstrumentId) -> Option<Upcoming> {
+    match (kind, message.first_chunk::<24>()) {
+        (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
+            let order_id = OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+            Some(Upcoming::resting(id, order_id))
+        }
+        _ => None,
     }
 }
 

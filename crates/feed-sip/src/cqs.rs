@@ -28,8 +28,9 @@ pub use snapshot::CqsSnapshot;
 
 use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::sip::{Best, Quoted, Sip};
+use crate::sip::{Best, QUOTES, Quoted, Sip};
 use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
+use core::ops::Range;
 use tickwire_market::{
     Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
     SeqNo, TradingStatus, Venue,
@@ -301,6 +302,8 @@ fn tell_status<S: EventSink>(event: &MarketEvent, participant: Char, code: Char,
 impl Prefiltered for CqsDecoder {}
 
 impl Decoder for CqsDecoder {
+    const BUSY_TYPES: Range<usize> = QUOTES;
+
     fn filter(&self) -> &Filter {
         &self.sip.filter
     }

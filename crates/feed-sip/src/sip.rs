@@ -8,6 +8,7 @@ use crate::decoder::{Context, Early};
 use crate::{Filter, Rule, Seen, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::hint::black_box;
+use core::ops::Range;
 use symbols::{Standing as Known, Symbols};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -95,12 +96,15 @@ const _: () = assert!(core::mem::size_of::<Followed>() == 64);
 
 /// The place of a message type in a table: category and type are capital letters; all others are in place 0.
 #[inline(always)]
-fn place(category: u8, kind: u8) -> usize {
+const fn place(category: u8, kind: u8) -> usize {
     match (category, kind) {
-        (b'A'..=b'Z', b'A'..=b'Z') => usize::from(category & 31) << 5 | usize::from(kind & 31),
+        (b'A'..=b'Z', b'A'..=b'Z') => ((category & 31) as usize) << 5 | (kind & 31) as usize,
         _ => 0,
     }
 }
+
+/// Where quotes are counted, of either plan.
+pub(crate) const QUOTES: Range<usize> = place(b'Q', b'A')..place(b'Q', b'T');
 
 /// The type at a place.
 fn type_at(place: usize) -> MessageType {

@@ -21,8 +21,9 @@ mod channel;
 pub use channel::UqdfChannel;
 
 use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
-use crate::sip::{Best, Quoted, Sip};
+use crate::sip::{Best, QUOTES, Quoted, Sip};
 use crate::{FeedHandler, Filter, Rule, Seen, SipConfig, SubscriptionsFull};
+use core::ops::Range;
 use tickwire_feed_nasdaq::MoldUdp64;
 use tickwire_market::{
     Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
@@ -295,6 +296,8 @@ impl UqdfDecoder {
 impl Prefiltered for UqdfDecoder {}
 
 impl Decoder for UqdfDecoder {
+    const BUSY_TYPES: Range<usize> = QUOTES;
+
     fn filter(&self) -> &Filter {
         &self.sip.filter
     }

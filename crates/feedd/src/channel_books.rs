@@ -48,6 +48,10 @@ const TRADES_KEPT: u32 = 1 << 14;
 /// Words of a cache line.
 const LINE: usize = 8;
 
+/// Records of the ring that a packet of one message needs: the event, or two of an order that is replaced, and
+/// the book's update.
+const RECORDS_AHEAD: usize = 3;
+
 /// What the channels of one feed thread share.
 pub struct ThreadShared<'r> {
     /// The ring of this thread's events and updates; `None` where there are no rings.
@@ -191,6 +195,16 @@ impl<'r> ChannelBooks<'r> {
         self.fetch(next.instrument);
     }
 
+    /// The order that a packet of one message is about: what is known of its place by now is fetched. The lines
+    /// of its slot follow with the event, when the line that names them has come.
+    #[inline]
+    pub fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+        if next.instrument != InstrumentId::WHOLE_FEED {
+            prefetch::fetch(&self.places, next.instrument.index());
+        }
+    }
+
     /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is
     /// any.
     pub fn visible_ns(&self) -> Option<u64> {
@@ -222,6 +236,7 @@ impl<'r> ChannelBooks<'r> {
     /// What the channel says.
     pub fn on_event(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if !self.is_announced {
+            self.books.approach(event.instrument);
             self.fetch(event.instrument);
         }
         if let Some(ring) = &mut shared.ring
@@ -313,6 +328,20 @@ impl<'r> ChannelBooks<'r> {
         let asks = layout::book::WORDS + layout::LEVEL_WORDS * self.writer.shown();
         for line in [0, LINE, 2 * LINE, layout::book::WORDS, asks] {
             prefetch::fetch(words, line);
+        }
+    }
+
+    /// Asks for the lines that the next message will write, whichever instrument it is about: of the ring and
+    /// of the channel's row. For a thread that waits.
+    pub(crate) fn fetch_ahead(&self, shared: &ThreadShared<'r>) {
+        let ring = shared
+            .ring
+            .iter()
+            .flat_map(|ring| ring.words_ahead(RECORDS_AHEAD));
+        for words in ring.chain(self.row.words_ahead()) {
+            for line in (0..words.len()).step_by(LINE) {
+                prefetch::fetch(words, line);
+            }
         }
     }
 

@@ -100,6 +100,8 @@ impl<'r> ThreadBooks<'r> {
         self.source = turned_to;
         self.change_places(&mut rehearsal, source);
         self.rehearsal = Some(rehearsal);
+        let Published { books, .. } = &self.channels[source];
+        books.fetch_ahead(&self.shared);
         is_played
     }
 
@@ -348,6 +350,11 @@ impl EventSink for ThreadBooks<'_> {
     #[inline]
     fn upcoming(&mut self, next: Upcoming) {
         self.channels[self.source].books.upcoming(next);
+    }
+
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.channels[self.source].books.arriving(next);
     }
 
     #[inline]

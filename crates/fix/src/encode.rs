@@ -50,6 +50,11 @@ impl Prepared {
     /// Fields in this order; `None` if a value is empty or has a separator, or if they are longer than 63
     /// bytes together.
     pub fn new(fields: &[(u32, &[u8])]) -> Option<Prepared> {
+        Prepared::of(|e| fields.iter().for_each(|&(tag, value)| e.text(tag, value)))
+    }
+
+    /// The same of what is put.
+    pub(crate) fn of(put: impl FnOnce(&mut Encoder<'_>)) -> Option<Prepared> {
         let mut bytes = [0; 64];
         let mut e = Encoder {
             buf: &mut bytes,
@@ -60,7 +65,7 @@ impl Prepared {
             sum: WordSum::new(),
             known_sum: 0,
         };
-        fields.iter().for_each(|&(tag, value)| e.text(tag, value));
+        put(&mut e);
         let (failed, len) = (e.failed, e.at as usize);
         let sum = sum_of(&bytes[..len]);
         (!failed).then_some(Prepared { bytes, len, sum })

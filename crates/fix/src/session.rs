@@ -14,6 +14,7 @@
 mod event;
 mod logon;
 mod pace;
+mod parties;
 mod receiving;
 mod resends;
 mod reserve;
@@ -26,7 +27,7 @@ pub use logon::LogonRequest;
 pub use reserve::{Again, PreparedHeader, Reservation};
 
 use crate::buffer::{Bytes, Early, Ring};
-use crate::config::{SessionConfig, SubIds};
+use crate::config::SessionConfig;
 use crate::decode::{Frame, Garbled, Index, Message, frame};
 use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
@@ -43,6 +44,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use pace::{PaceIn, PaceOut};
+use parties::Parties;
 use state::{ConnectionState, Gaps, Pace, Resending, SessionClock, SessionTerms, Silence, Telling};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_persist::{Persist, persist};
@@ -160,9 +162,7 @@ impl<S: Store> Session<S> {
                     scratch: vec![0; message_max].into_boxed_slice(),
                     version: config.version,
                     stamp: Stamp::new(config.precision),
-                    sender: config.sender,
-                    peer: config.target,
-                    subs: config.subs,
+                    parties: Parties::new(config.sender, config.target, config.subs),
                     processed: config.last_processed.then_some(0),
                 },
                 pace: Pace {
@@ -210,7 +210,7 @@ impl<S: Store> Session<S> {
 
     /// The peer's identity; empty on an acceptor for anybody before the first Logon.
     pub fn peer(&self) -> CompId {
-        self.core.writer.peer
+        self.core.writer.parties.peer()
     }
 
     /// The configuration.
@@ -639,9 +639,7 @@ struct Writer {
     scratch: Box<[u8]>,
     version: Version,
     stamp: Stamp,
-    sender: CompId,
-    peer: CompId,
-    subs: SubIds,
+    parties: Parties,
     /// LastMsgSeqNumProcessed, where it is sent.
     processed: Option<u64>,
 }
@@ -652,24 +650,12 @@ impl Writer {
         let mut e = Encoder::new(&mut self.scratch, self.version);
         e.text(tag::MSG_TYPE, msg_type);
         e.unsigned(tag::MSG_SEQ_NUM, seq);
-        e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
-        e.text_if(tag::SENDER_SUB_ID, self.subs.sender_sub.as_bytes());
-        e.timestamp(tag::SENDING_TIME, &mut self.stamp, now);
-        e.text(tag::TARGET_COMP_ID, self.peer.as_bytes());
-        put_subs(&mut e, &self.subs);
+        self.parties.put(&mut e, &mut self.stamp, now);
         if let Some(processed) = self.processed {
             e.unsigned(tag::LAST_MSG_SEQ_NUM_PROCESSED, processed);
         }
         (e, &mut self.stamp)
     }
-}
-
-/// The parts of the counterparties that stand behind TargetCompID.
-#[inline]
-fn put_subs(e: &mut Encoder<'_>, subs: &SubIds) {
-    e.text_if(tag::TARGET_SUB_ID, subs.target_sub.as_bytes());
-    e.text_if(tag::SENDER_LOCATION_ID, subs.sender_location.as_bytes());
-    e.text_if(tag::TARGET_LOCATION_ID, subs.target_location.as_bytes());
 }
 
 /// All of a session except the received bytes, so that a message can be borrowed while it is processed.
@@ -759,7 +745,7 @@ impl<S: Store + ?Sized> Core<S> {
         let last = || self.telling.ending.take();
         let event = self.telling.events.pop().or_else(last);
         if event.is_none() && core::mem::take(&mut self.connection.cancels) {
-            let peer = self.writer.peer;
+            let peer = self.writer.parties.peer();
             return Some(Event::CancelOrders { peer });
         }
         event
@@ -879,7 +865,7 @@ persist!(value struct Gap { upto, asked_upto, since, attempts });
 persist!(value struct Resend { next, last });
 persist!(value struct Asked { begin, times });
 // Its stamp is the text of a time, made again; the rest is as the configuration says.
-persist!(struct Writer { sender, peer, subs, processed } not { scratch, version, stamp });
+persist!(struct Writer { parties, processed } not { scratch, version, stamp });
 persist!(struct Session<S: StoreState> { core, received, early, handed } not { index });
 
 /// A store whose state is saved with its session.

@@ -66,6 +66,15 @@ pub trait EventSink {
         let _ = next;
     }
 
+    /// Such a message has come as the only one of its packet, and is told of next: a book may fetch its cache
+    /// lines now, so that they are not waited for one after the other. Its instrument is
+    /// [`InstrumentId::WHOLE_FEED`] where that is not known yet. What is said may be wrong; ignoring it is
+    /// always correct.
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        let _ = next;
+    }
+
     /// The next book that is wrong, as what came does not fit it or could not be read; the feed asks after
     /// every packet until there is none, marks the book and has it made right. `Books::next_distrusted`
     /// answers this. Default: none.
@@ -99,6 +108,10 @@ impl EventSink for DynSink<'_> {
 
     fn upcoming(&mut self, next: Upcoming) {
         self.0.upcoming(next);
+    }
+
+    fn arriving(&mut self, next: Upcoming) {
+        self.0.arriving(next);
     }
 
     #[inline]

@@ -419,6 +419,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STA
     }
 
     #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.books[self.source].arriving(next);
+    }
+
+    #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         self.books[self.source].next_distrusted()
     }

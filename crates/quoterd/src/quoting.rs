@@ -90,6 +90,11 @@ impl EventSink for Quoting {
     }
 
     #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.path.arriving(next);
+    }
+
+    #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         self.path.next_distrusted()
     }

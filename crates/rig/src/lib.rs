@@ -302,6 +302,10 @@ impl EventSink for Sink {
     fn upcoming(&mut self, next: Upcoming) {
         self.books.upcoming(next);
     }
+
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
 }
 
 struct Net {

@@ -128,6 +128,11 @@ impl EventSink for BooksOnly {
     fn upcoming(&mut self, next: Upcoming) {
         self.0.upcoming(next);
     }
+
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.0.arriving(next);
+    }
 }
 
 /// The receiving side of such a session.

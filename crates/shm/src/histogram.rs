@@ -51,6 +51,11 @@ impl<'a, W: WriteWord> HistogramWriter<'a, W> {
         HistogramWriter { words }
     }
 
+    /// The words that every value is counted in, to have them fetched before they are written.
+    pub(crate) fn words(&self) -> &'a [W] {
+        &self.words[..at::COUNTS]
+    }
+
     /// Counts a value.
     #[inline]
     pub fn record(&mut self, ns: u64) {

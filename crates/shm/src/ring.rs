@@ -61,6 +61,20 @@ impl<'a, W: WriteWord> RingWriter<'a, W> {
         self.written
     }
 
+    /// The words of its head and of as many records as will be written next, to have them fetched before they
+    /// are written.
+    pub fn words_ahead(&self, records: usize) -> impl Iterator<Item = &'a [W]> + '_ {
+        let ahead = (0..records).map(|nth| self.place(self.written.wrapping_add(nth as u64)));
+        let records = ahead.map(|place| self.records[place].as_slice());
+        core::iter::once(core::slice::from_ref(self.head)).chain(records)
+    }
+
+    /// Where a record of this number stands.
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & (self.records.len() - 1)
+    }
+
     /// Writes an event of a source.
     #[inline]
     pub fn event(&mut self, source: u16, event: &MarketEvent) {
@@ -75,8 +89,7 @@ impl<'a, W: WriteWord> RingWriter<'a, W> {
 
     #[inline]
     fn write(&mut self, source: u16, what: u64, body: [u64; 15]) {
-        let place = self.written as usize & (self.records.len() - 1);
-        let record = &self.records[place];
+        let record = &self.records[self.place(self.written)];
         let stamp = stamp(self.written, source, what);
         record[at::STAMP].store(stamp | 1);
         // SYNC taken: a reader that saw any word written after this sees the new stamp behind its second

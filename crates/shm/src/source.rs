@@ -159,6 +159,13 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         self.source
     }
 
+    /// The words that every packet and every book is noted in, to have them fetched before they are written.
+    pub fn words_ahead(&self) -> impl Iterator<Item = &'a [W]> + '_ {
+        let latencies = self.kinds.iter().map(|kind| &kind.latency);
+        let latencies = core::iter::once(&self.latency).chain(latencies).flatten();
+        core::iter::once(&self.row[at::STATE..at::COUNTERS]).chain(latencies.map(HistogramWriter::words))
+    }
+
     /// Says whether its books can be trusted: all of them change with it at once. Call it before books are
     /// written after a gap, and after they are right again.
     #[inline]

@@ -1,6 +1,7 @@
 //! What is written into a region is what is read out of it.
 
-use std::sync::atomic::AtomicU64;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos,
     OrderId, Price, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
@@ -388,6 +389,49 @@ fn a_ring_gives_every_record_as_it_was_and_says_how_many_were_missed() {
     assert_eq!(late.next(&reader), Next::Record(Record::Event(1, event(15))));
     assert_eq!((reader.ring_written(1), reader.ring_written(0)), (22, 0));
     assert!(reader.ring(2).is_none());
+}
+
+/// Where in a region words are different from what they were, those of histograms' buckets aside.
+fn changed(words: &[AtomicU64], before: &[u64]) -> Vec<usize> {
+    let is_other = |at: &usize| words[*at].load(Relaxed) != before[*at];
+    (0..words.len()).filter(is_other).collect()
+}
+
+/// The numbers of words that lie in a region.
+fn numbers<'a>(words: &[AtomicU64], ahead: impl Iterator<Item = &'a [AtomicU64]>) -> BTreeSet<usize> {
+    let first = words.as_ptr() as usize;
+    let number = |word: &AtomicU64| (std::ptr::from_ref(word) as usize - first) / size_of::<u64>();
+    ahead.flatten().map(number).collect()
+}
+
+#[test]
+fn what_will_be_written_lies_where_it_was_said_to() {
+    let words = memory(&CONFIG);
+    let region = region(&words);
+    let (mut ring, mut source) = (region.ring(1), region.source(1, &identity("bzx", 1)));
+    source.kind_latency(0x21, 300);
+    let now = || words.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>();
+    // Around the end of the ring, too.
+    for seq in (1..30).step_by(3) {
+        let (before, ahead) = (now(), numbers(&words, ring.words_ahead(3)));
+        (0..3).for_each(|nth| ring.event(1, &event(seq + nth)));
+        let written = changed(&words, &before);
+        assert!(
+            written.len() >= 7 && written.iter().all(|at| ahead.contains(at)),
+            "{seq}"
+        );
+    }
+    let (before, ahead) = (now(), numbers(&words, source.words_ahead()));
+    source.packet(SeqNo(13), Nanos(100));
+    source.update(250);
+    source.kind_latency(0x21, 310);
+    let written = changed(&words, &before);
+    let beside: Vec<_> = written.iter().filter(|at| !ahead.contains(at)).collect();
+    assert_eq!(
+        (written.len(), beside.len()),
+        (13, 2),
+        "a bucket of each histogram"
+    );
 }
 
 #[test]

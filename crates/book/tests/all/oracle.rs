@@ -255,7 +255,10 @@ fn compare_stream(config: BooksConfig, mut stream: Stream, seed: u64, events: u6
     let mut naive = NaiveBooks::new(Venue::Nasdaq, depth, INSTRUMENTS, BookState::Live);
     for n in 0..events {
         let event = stream.next(&naive);
-        fast.upcoming(Upcoming::of(&event));
+        match n % 3 {
+            0 => fast.arriving(Upcoming::of(&event)),
+            _ => fast.upcoming(Upcoming::of(&event)),
+        }
         let expected = naive.apply(&event);
         let got = fast.apply(&event);
         assert!(

@@ -423,7 +423,10 @@ fn whatever_is_announced_changes_nothing() {
             let before = books.state_hash();
             for id in [0, 1, 2, u64::MAX, 1 << 33].repeat(4) {
                 for instrument in [0, 1, 4, u32::MAX] {
-                    books.upcoming(Upcoming::resting(InstrumentId(instrument), OrderId(id)));
+                    let next = Upcoming::resting(InstrumentId(instrument), OrderId(id));
+                    books.upcoming(next);
+                    books.arriving(next);
+                    books.approach(next.instrument);
                 }
             }
             assert_eq!(books.state_hash(), before);

@@ -49,6 +49,7 @@ impl Batch {
         let Some(message) = messages.next() else {
             return false;
         };
+        decoder.announce(message, sink);
         let context = self.context(self.first, self.flags.with(EventFlags::LAST));
         decoder.decode(context, message, counters, sink);
         D::ends(message)

@@ -369,9 +369,9 @@ impl Core<dyn Store + '_> {
             );
             return self.refuse_logon(text.as_str());
         }
-        let is_new = self.terms.config.checks_comp_ids || self.writer.peer.is_empty();
+        let is_new = self.terms.config.checks_comp_ids || self.writer.parties.peer().is_empty();
         if let Some(peer) = CompId::new(h.sender).filter(|_| is_new) {
-            self.writer.peer = peer;
+            self.writer.parties.set_peer(peer);
         }
         let field = m
             .find(self.terms.config.cancels_tag)
@@ -395,7 +395,7 @@ impl Core<dyn Store + '_> {
         }
         self.counters.bump(Counter::FixLogons);
         self.telling.events.push(Event::LoggedOn {
-            peer: self.writer.peer,
+            peer: self.writer.parties.peer(),
             heartbeat_s: terms.heartbeat_s,
             // What we asked for was done when we asked, whether the answer repeats it or not.
             reset: core::mem::take(&mut self.connection.was_reset),

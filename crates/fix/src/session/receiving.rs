@@ -84,7 +84,7 @@ impl<S: Store> Core<S> {
         let peer = if anybody {
             CompId::new(h.sender).is_some()
         } else {
-            is_same(h.sender, self.writer.peer.as_bytes())
+            is_same(h.sender, self.writer.parties.peer().as_bytes())
         };
         peer && !h.sender.is_empty()
             && is_same(h.target, self.terms.config.sender.as_bytes())

@@ -1,6 +1,6 @@
 //! Gaps in what the peer sent, and what the peer asks for again.
 
-use super::{Core, EVENTS_PER_MESSAGE, Event, Gap, Resend, Status, Writer, put_again, put_subs};
+use super::{Core, EVENTS_PER_MESSAGE, Event, Gap, Resend, Status, Writer, put_again};
 use crate::encode::Encoder;
 use crate::store::NotKept;
 use crate::store::Store;
@@ -118,22 +118,15 @@ impl Core<dyn Store + '_> {
             scratch,
             version,
             stamp,
-            sender,
-            peer,
-            subs,
+            parties,
             processed,
         } = &mut self.writer;
         let mut e = Encoder::new(scratch, *version);
-        let time = stamp.format(wall);
         e.text(tag::MSG_TYPE, b"4");
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.char(tag::POSS_DUP_FLAG, b'Y');
-        e.text(tag::SENDER_COMP_ID, sender.as_bytes());
-        e.text_if(tag::SENDER_SUB_ID, subs.sender_sub.as_bytes());
-        e.text(tag::SENDING_TIME, time);
-        e.text(tag::TARGET_COMP_ID, peer.as_bytes());
-        put_subs(&mut e, subs);
-        e.text(tag::ORIG_SENDING_TIME, time);
+        parties.put(&mut e, stamp, wall);
+        e.timestamp(tag::ORIG_SENDING_TIME, stamp, wall);
         if let Some(processed) = processed {
             e.unsigned(tag::LAST_MSG_SEQ_NUM_PROCESSED, *processed);
         }

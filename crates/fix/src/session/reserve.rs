@@ -9,7 +9,7 @@ use crate::tag;
 use crate::time::Precision;
 use crate::version::Version;
 
-use super::{Core, SendError, Session, put_subs};
+use super::{Core, SendError, Session};
 
 /// What a peer gets that asks for a message again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -179,10 +179,9 @@ impl<S: Store> PreparedHeader<'_, S> {
     pub fn put(&self, e: &mut Encoder<'_>, msg_type: &[u8], time: &[u8]) {
         e.text(tag::MSG_TYPE, msg_type);
         e.text(tag::MSG_SEQ_NUM, b"00000000");
-        e.text(tag::SENDER_COMP_ID, self.core.terms.config.sender.as_bytes());
-        e.text_if(tag::SENDER_SUB_ID, self.core.writer.subs.sender_sub.as_bytes());
+        let parties = &self.core.writer.parties;
+        parties.put_ours(e);
         e.text(tag::SENDING_TIME, time);
-        e.text(tag::TARGET_COMP_ID, self.core.writer.peer.as_bytes());
-        put_subs(e, &self.core.writer.subs);
+        parties.put_theirs(e);
     }
 }

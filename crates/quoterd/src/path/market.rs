@@ -141,6 +141,11 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
     }
 
     #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.hot.arriving(next);
+    }
+
+    #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         self.hot.next_distrusted()
     }

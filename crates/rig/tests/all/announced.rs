@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tickwire_book::Depth;
 use tickwire_exchange::{Publisher, listings};
 use tickwire_feed::{Channel, Line};
-use tickwire_market::{EventKind, EventSink, MarketEvent, Nanos, OrderId, Port, Upcoming};
+use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, Upcoming};
 use tickwire_rig::feeds::{self, FeedVisitor, LiveDay};
 
 const INSTRUMENTS: u16 = 12;
@@ -15,12 +15,20 @@ const DATAGRAMS: usize = 3_000;
 #[derive(Default)]
 struct Heard {
     announced: HashMap<OrderId, Upcoming>,
+    /// What a packet of one message is about, until it comes.
+    arriving: Option<Upcoming>,
+    alone: usize,
     as_announced: usize,
     added: usize,
 }
 
 impl EventSink for Heard {
     fn on_event(&mut self, event: &MarketEvent) {
+        if let Some(said) = self.arriving.take() {
+            let known = [InstrumentId::WHOLE_FEED, event.instrument];
+            assert!(said.order_id == event.order_id && known.contains(&said.instrument));
+            self.alone += 1;
+        }
         if event.kind != EventKind::Add {
             return;
         }
@@ -35,6 +43,11 @@ impl EventSink for Heard {
         if next.says_where {
             self.announced.insert(next.order_id, next);
         }
+    }
+
+    fn arriving(&mut self, next: Upcoming) {
+        let before = self.arriving.replace(next);
+        assert_eq!(before, None, "it was announced and did not come");
     }
 }
 
@@ -61,5 +74,6 @@ fn a_new_order_comes_at_the_price_at_which_it_was_announced() {
         assert!(left == 0, "{name}: {left} announced that did not come");
         let of = heard.added;
         assert!(heard.as_announced > 500, "{name}: {} of {of}", heard.as_announced);
+        assert!(heard.alone > 300, "{name}: {} came alone", heard.alone);
     }
 }
