@@ -184,8 +184,8 @@ impl Singles<'_> {
         }
     }
 
-    /// The datagram under way as a socket gives it: behind a pause, in which the recording has left the caches,
-    /// it has just been copied, and the copy is there when the call is over.
+    /// The datagram under way as a socket gives it: behind a pause, in which the recording has left the
+    /// caches, it has just been copied, and the copy is there when the call is over.
     fn received<'b>(&'b mut self, datagram: &'b [u8]) -> &'b [u8] {
         if self.paused.is_none() {
             return datagram;

@@ -332,8 +332,8 @@ impl Books {
         self.orders.prefetch_moved(now.order_id);
     }
 
-    /// A message by itself has come and is applied next: fetches the lines whose places it tells, all at once;
-    /// of the order alone where its instrument is not known yet. Ignoring it is always correct.
+    /// A message by itself has come and is applied next: fetches the lines whose places it tells, all at
+    /// once; of the order alone where its instrument is not known yet. Ignoring it is always correct.
     #[inline(always)]
     pub fn arriving(&mut self, next: Upcoming) {
         self.orders.prefetch(next.order_id);
@@ -451,8 +451,8 @@ impl Books {
         digest.finish()
     }
 
-    /// Fetches the lines of a book's best levels while its order's slot is still on the way: without this they
-    /// would wait for each other.
+    /// Fetches the lines of a book's best levels while its order's slot is still on the way: without this
+    /// they would wait for each other.
     #[inline(always)]
     pub fn approach(&self, instrument: InstrumentId) {
         if let Some(book) = self.books.get(instrument.index()) {

@@ -146,8 +146,8 @@ pub trait Decoder: Prefiltered {
     const BUSY_TYPES: Range<usize> = 0..0;
 
     /// Looks at the only message of a packet right before [`Decoder::decode`]: tells the sink
-    /// ([`EventSink::arriving`]) which order it is about, if its bytes say so without anything being looked up.
-    /// Default: nothing.
+    /// ([`EventSink::arriving`]) which order it is about, if its bytes say so without anything being looked
+    /// up. Default: nothing.
     #[inline(always)]
     fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
         let _ = (message, sink);

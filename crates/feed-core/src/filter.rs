@@ -455,8 +455,8 @@ impl Filter {
         self.counts.by_type.at(place)
     }
 
-    /// Reads what tells whether an instrument is wanted, and what was seen of these types, so that it is in the
-    /// caches: for a thread that waits.
+    /// Reads what tells whether an instrument is wanted, and what was seen of these types, so that it is in
+    /// the caches: for a thread that waits.
     pub fn fetch(&self, types: Range<usize>) {
         self.subscriptions.fetch();
         types.for_each(|place| {

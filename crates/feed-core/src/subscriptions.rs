@@ -104,7 +104,8 @@ impl Subscriptions {
         }
     }
 
-    /// Reads the bits of the first [`FETCHED`] numbers, so that they are in the caches: for a thread that waits.
+    /// Reads the bits of the first [`FETCHED`] numbers, so that they are in the caches: for a thread that
+    /// waits.
     pub(crate) fn fetch(&self) {
         let words = self.bits.iter().take(FETCHED / 64).step_by(WORDS_OF_LINE);
         words.for_each(|word| {

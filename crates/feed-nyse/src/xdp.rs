@@ -773,13 +773,8 @@ impl XdpDecoder {
 /// The order that a message of this instrument is about.
 #[inline(always)]
 fn order_ahead(message: &[u8], kind: u16, id: InstrumentId) -> Option<Upcoming> {
-    match (kind, message.first_chunk::<24>()) {
-        (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
-            let order_id = OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-            Some(Upcoming::resting(id, order_id))
-        }
-        _ => None,
-    }
+    let order = xdp::order_id(message).filter(|_| matches!(kind, 100..=104))?;
+    Some(Upcoming::resting(id, OrderId(order)))
 }
 
 /// Whether a message without an order yields an event.

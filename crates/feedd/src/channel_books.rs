@@ -48,8 +48,8 @@ const TRADES_KEPT: u32 = 1 << 14;
 /// Words of a cache line.
 const LINE: usize = 8;
 
-/// Records of the ring that a packet of one message needs: the event, or two of an order that is replaced, and
-/// the book's update.
+/// Records of the ring that a packet of one message needs: the event, or two of an order that is replaced,
+/// and the book's update.
 const RECORDS_AHEAD: usize = 3;
 
 /// What the channels of one feed thread share.
@@ -195,8 +195,8 @@ impl<'r> ChannelBooks<'r> {
         self.fetch(next.instrument);
     }
 
-    /// The order that a packet of one message is about: what is known of its place by now is fetched. The lines
-    /// of its slot follow with the event, when the line that names them has come.
+    /// The order that a packet of one message is about: what is known of its place by now is fetched. The
+    /// lines of its slot follow with the event, when the line that names them has come.
     #[inline]
     pub fn arriving(&mut self, next: Upcoming) {
         self.books.arriving(next);
