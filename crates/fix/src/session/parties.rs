@@ -100,3 +100,60 @@ impl Persist for Parties {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::Version;
+    use alloc::vec::Vec;
+
+    fn id(length: usize) -> CompId {
+        CompId::new(&b"ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZ"[..length]).unwrap_or_default()
+    }
+
+    fn message(put: impl FnOnce(&mut Encoder<'_>, &mut Stamp)) -> Option<Vec<u8>> {
+        let (mut buffer, mut stamp) = ([0; 512], Stamp::new(Default::default()));
+        let mut e = Encoder::new(&mut buffer, Version::Fix44);
+        e.text(tag::MSG_TYPE, b"D");
+        put(&mut e, &mut stamp);
+        e.finish().ok().map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn what_is_copied_is_what_each_field_says_whoever_the_parties_are() {
+        let now = Nanos(1_700_000_000_123_000_000);
+        for (sender, peer, sub, location) in [
+            (1, 1, 0, 0),
+            (6, 8, 0, 0),
+            (20, 20, 5, 7),
+            (31, 31, 31, 31),
+            (6, 0, 0, 0),
+        ] {
+            let subs = SubIds {
+                sender_sub: id(sub),
+                target_sub: id(sub),
+                sender_location: id(location),
+                target_location: id(location),
+            };
+            let mut parties = Parties::new(id(sender), id(peer), subs);
+            let copied = |parties: &Parties| message(|e, stamp| parties.put(e, stamp, now));
+            let each = |parties: &Parties| message(|e, stamp| parties.put_each(e, stamp, now));
+            assert_eq!(copied(&parties), each(&parties), "{sender} {peer} {sub}");
+            assert_eq!(
+                copied(&parties).is_some(),
+                peer > 0,
+                "nobody is addressed by name"
+            );
+            let before = each(&parties);
+            parties.set_peer(id(9));
+            assert!(copied(&parties).is_some() && copied(&parties) == each(&parties));
+            assert_ne!(copied(&parties), before);
+            // As a snapshot has them.
+            let mut saved = Vec::new();
+            parties.save(&mut saved);
+            let mut again = Parties::new(id(sender), id(peer), subs);
+            assert_eq!(again.load(&mut StateReader::new(&saved)), Ok(()));
+            assert_eq!(copied(&again), copied(&parties));
+        }
+    }
+}
