@@ -49,6 +49,7 @@ mod receive_loop;
 mod recorded;
 mod rooms;
 mod run;
+mod sinks;
 mod sizes;
 mod soak;
 mod source;

@@ -58,6 +58,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("clock that is set", wall_read_elsewhere()),
         ("import", crate::rooms::check()),
         ("receive loop", crate::receive_loop::others(&rust_files())),
+        ("sink", crate::sinks::deaf(&rust_files())),
         ("unread line", crate::unread::others(&rust_files())),
         ("silent skip", silent_skips()),
         ("lock file", crate::locks::stale()),

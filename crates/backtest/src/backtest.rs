@@ -509,6 +509,12 @@ impl<S: Strategy> Backtest<S> {
         self.books.0[feed].upcoming(next);
     }
 
+    /// A message about this order comes next: see [`Books::arriving`].
+    #[inline]
+    pub fn arriving(&mut self, feed: usize, next: tickwire_market::Upcoming) {
+        self.books.0[feed].arriving(next);
+    }
+
     /// The strategy with its orders and positions; of several the first.
     pub fn conductor(&self) -> &Conductor<S> {
         &self.entered[0].conductor

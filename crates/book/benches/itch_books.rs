@@ -324,6 +324,11 @@ impl EventSink for Sink<'_> {
     fn upcoming(&mut self, next: Upcoming) {
         self.books.upcoming(next);
     }
+
+    #[inline(always)]
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
 }
 
 /// Uses the answer, as a strategy would: the best prices are read.

@@ -341,7 +341,7 @@ impl Books {
             prefetch::fetch_near(&self.books, next.instrument.index());
             prefetch::fetch(&self.totals, next.instrument.index());
         }
-        // No message behind it needs what those before it were about.
+        // [`Books::fetch`] counts on from the last order.
         self.upcoming[self.turn.wrapping_sub(1) % AHEAD] = next;
     }
 

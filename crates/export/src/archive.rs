@@ -242,6 +242,10 @@ impl EventSink for Sink {
         self.books.upcoming(next);
     }
 
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
+
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         self.books.next_distrusted()
     }

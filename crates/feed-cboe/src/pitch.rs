@@ -802,7 +802,7 @@ impl Decoder for PitchDecoder {
     #[inline(always)]
     fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {
         if let Some(order) = pitch::order_id(message)
-            && !self.filter.drops_any()
+            && self.looks_ahead()
         {
             sink.arriving(Upcoming::resting(InstrumentId::WHOLE_FEED, OrderId(order)));
         }

@@ -60,6 +60,11 @@ impl EventSink for Sum {
     fn upcoming(&mut self, next: Upcoming) {
         black_box(next);
     }
+
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        black_box(next);
+    }
 }
 
 fn messages(count: usize) -> Vec<Vec<u8>> {

@@ -83,8 +83,8 @@ impl<'r> ThreadBooks<'r> {
     }
 
     /// For a thread that waits: `play` tells of a packet that nobody has sent, which goes the way of the
-    /// channel's own to books that nobody sees. Nothing else is changed. `false` if nothing is rehearsed, or
-    /// nothing was told.
+    /// channel's own to books that nobody sees; then the lines that the channel's next packet will write are
+    /// asked for. Nothing else is changed. `false` if nothing is rehearsed, or nothing was told.
     #[inline]
     pub fn rehearse(&mut self, source: usize, now: Nanos, play: impl FnOnce(&mut Self) -> bool) -> bool {
         let Some(mut rehearsal) = self.rehearsal.take() else {

@@ -238,6 +238,11 @@ impl EventSink for Player {
     }
 
     #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
+
+    #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         self.books.next_distrusted()
     }

@@ -211,6 +211,10 @@ impl EventSink for Listener {
     fn upcoming(&mut self, next: Upcoming) {
         self.books.upcoming(next);
     }
+
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
 }
 
 impl Consumer for Listener {

@@ -69,13 +69,13 @@ impl Parties {
         self.put_theirs(e);
     }
 
-    /// Those before SendingTime.
+    /// The fields before SendingTime.
     pub(super) fn put_ours(&self, e: &mut Encoder<'_>) {
         e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
         e.text_if(tag::SENDER_SUB_ID, self.subs.sender_sub.as_bytes());
     }
 
-    /// Those behind it.
+    /// The fields behind SendingTime.
     pub(super) fn put_theirs(&self, e: &mut Encoder<'_>) {
         e.text(tag::TARGET_COMP_ID, self.peer.as_bytes());
         e.text_if(tag::TARGET_SUB_ID, self.subs.target_sub.as_bytes());
@@ -84,7 +84,7 @@ impl Parties {
     }
 }
 
-// The fields are made again.
+// The prepared fields are made again.
 impl Persist for Parties {
     fn save(&self, out: &mut Bytes) {
         self.sender.save(out);

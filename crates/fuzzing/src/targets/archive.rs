@@ -19,6 +19,10 @@ impl EventSink for Sink {
     fn upcoming(&mut self, next: Upcoming) {
         self.books.upcoming(next);
     }
+
+    fn arriving(&mut self, next: Upcoming) {
+        self.books.arriving(next);
+    }
 }
 
 /// Plays packets, each of which is shown so many before it comes; what came of it.

@@ -246,6 +246,11 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
     fn upcoming(&mut self, next: Upcoming) {
         self.test.upcoming(self.feed, next);
     }
+
+    #[inline]
+    fn arriving(&mut self, next: Upcoming) {
+        self.test.arriving(self.feed, next);
+    }
 }
 
 impl<S: Strategy> Tested<S> {
