@@ -18,7 +18,7 @@ pub fn fetch<T>(items: &[T], index: usize) {
 /// The same without looking whether there is such an item: where one that is not there is rare, and near. The
 /// line of an item before the first one or behind the last one is fetched in vain.
 #[inline(always)]
-pub(crate) fn fetch_near<T>(items: &[T], index: usize) {
+pub fn fetch_near<T>(items: &[T], index: usize) {
     hint(items.as_ptr().wrapping_add(index));
 }
 

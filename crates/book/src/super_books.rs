@@ -47,8 +47,10 @@ pub use words::{define_event, end_event, undefine_event};
 use crate::key_of;
 use crate::ladder::{ORDERS_MAX, QTY_MAX};
 use crate::order_index::NONE;
+use crate::prefetch;
 use alloc::vec::Vec;
 use best::{first_of, of_source, rank};
+use core::hint::select_unpredictable;
 use ladder::{Kept, Ladder, Set, Shares, has_company};
 use table::Table;
 use tickwire_market::{
@@ -151,17 +153,18 @@ struct Member {
     trades: u64,
 }
 
-/// One symbol.
+/// One symbol. What a level changes stands in its first two lines of memory.
 #[derive(Clone)]
+#[repr(C, align(64))]
 struct Merged {
     ladders: [Ladder; 2],
-    best: [SuperLevel; 2],
     totals: [SuperTotals; 2],
     feeds: FeedMask,
     away: FeedMask,
     idle: FeedMask,
     market: Market,
     trade_feed: u8,
+    best: [SuperLevel; 2],
     first_member: u32,
     national: National,
     difference: [Difference; 2],
@@ -205,13 +208,25 @@ impl Touched {
     const NOTHING: Touched = Touched {
         changed: SuperFlags::NONE,
         first: [u32::MAX; 2],
-        end: [u32::MAX; 2],
+        end: [0; 2],
     };
 
     fn only(changed: SuperFlags) -> Touched {
         Touched {
             changed,
             ..Touched::NOTHING
+        }
+    }
+
+    /// Shares of one side. Which it is nobody can foresee: each side is chosen without a branch, and without a
+    /// place in memory that the side would be written to.
+    #[inline(always)]
+    fn of_side(side: Side, first: u32, end: u32) -> Touched {
+        let here = |at: Side, value, none| select_unpredictable(side == at, value, none);
+        Touched {
+            changed: SuperFlags(SuperFlags::BIDS.0 << side as u32),
+            first: Side::BOTH.map(|at| here(at, first, u32::MAX)),
+            end: Side::BOTH.map(|at| here(at, end, 0)),
         }
     }
 
@@ -396,6 +411,33 @@ impl SuperBooks {
         (index < self.merged.len()).then(|| SuperRef::new(self, index))
     }
 
+    /// The consolidated book that an instrument of a source is in.
+    pub fn find_of(&self, source: SourceId, instrument: InstrumentId) -> Option<SuperId> {
+        let index = self.member(source, instrument).ok()?;
+        Some(SuperId(self.members[index].symbol))
+    }
+
+    /// An event about a consolidated book will come soon: asks for the lines of memory that any event of a
+    /// level needs. Ignoring it is always correct, and so is a number that was not given.
+    #[inline]
+    pub fn upcoming(&self, id: SuperId) {
+        if let Some(merged) = self.merged.get(id.0 as usize) {
+            prefetch::fetch_value(&merged.ladders);
+            prefetch::fetch_value(&merged.best);
+        }
+    }
+
+    /// It comes next: asks for the lines of its best shares, which its own line names.
+    #[inline]
+    pub fn approach(&self, id: SuperId) {
+        if let Some(merged) = self.merged.get(id.0 as usize) {
+            merged
+                .ladders
+                .iter()
+                .for_each(|ladder| self.shares.fetch_best(ladder));
+        }
+    }
+
     /// The consolidated book of a consolidated symbol.
     pub fn find(&self, symbol: &Symbol) -> Option<SuperId> {
         let is_it = |index: u32| self.merged[index as usize].symbol == *symbol;
@@ -424,26 +466,34 @@ impl SuperBooks {
         &self.counters
     }
 
+    /// A function of its own, so that nothing of the rarer events stands in its registers' way.
+    #[inline(never)]
     fn level<S: SuperSink>(
         &mut self,
         moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(moment.source, event.instrument)?;
-        if member.is_full || self.nationals.has(member.feed) {
+        let index = self.member(moment.source, event.instrument)?;
+        let Member {
+            symbol,
+            feed,
+            is_full,
+            ..
+        } = self.members[index];
+        if is_full || self.nationals.has(feed) {
             return Ok(());
         }
         if event.qty.0 > QTY_MAX {
             return Err(SuperError::QtyRange);
         }
-        let symbol = member.symbol as usize;
+        let symbol = symbol as usize;
         let key = key_of(event.side, event.price);
         let new = Kept {
             key,
             qty: event.qty.0,
             orders: event.order_count.min(ORDERS_MAX),
-            feed: member.feed,
+            feed,
         };
         let merged = &mut self.merged[symbol];
         let ladder = &mut merged.ladders[event.side as usize];
@@ -454,14 +504,14 @@ impl SuperBooks {
             Set::Missing => return Err(SuperError::UnknownLevel),
             Set::Full => return self.lose(moment, index, sink),
         };
-        if merged.away.has(member.feed) {
+        if merged.away.has(feed) {
             return Ok(());
         }
         let kept = self.shares.of(ladder);
         let totals = &mut merged.totals[event.side as usize];
         totals.qty.0 = totals.qty.0 - old + new.qty;
         if is_moved {
-            let is_alone = !has_company(kept, before, key, member.feed, merged.away) as u32;
+            let is_alone = !has_company(kept, before, key, feed, merged.away) as u32;
             if old == 0 {
                 (totals.shares, totals.levels) = (totals.shares + 1, totals.levels + is_alone);
             } else {
@@ -470,11 +520,10 @@ impl SuperBooks {
         }
         let first = rank(kept, before, merged.away);
         let end = if is_moved { u32::MAX } else { first + 1 };
-        let mut touched = Touched::NOTHING;
-        touched.shares(event.side, first, end);
+        let mut touched = Touched::of_side(event.side, first, end);
         let best = merged.best[event.side as usize];
         // A share behind the best, or one that does not count, is nobody's best.
-        if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(member.feed) {
+        if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(feed) {
             self.find_best(symbol, event.side, &mut touched);
         }
         self.tell(symbol, moment, touched, sink);
@@ -488,8 +537,9 @@ impl SuperBooks {
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (_, member) = self.member(moment.source, event.instrument)?;
-        if !self.nationals.has(member.feed) {
+        let index = self.member(moment.source, event.instrument)?;
+        let Member { symbol, feed, .. } = self.members[index];
+        if !self.nationals.has(feed) {
             return Ok(());
         }
         let side = |price: Price, qty: Volume, participant| NationalSide {
@@ -497,7 +547,7 @@ impl SuperBooks {
             qty,
             participant,
         };
-        let symbol = member.symbol as usize;
+        let symbol = symbol as usize;
         self.merged[symbol].national = National {
             sides: [
                 side(event.price, event.qty, event.code[1]),
@@ -506,7 +556,7 @@ impl SuperBooks {
             venue_ts: event.venue_ts,
             recv_ts: event.recv_ts,
         };
-        if !self.merged[symbol].away.has(member.feed) {
+        if !self.merged[symbol].away.has(feed) {
             self.tell(symbol, moment, Touched::only(SuperFlags::NATIONAL), sink);
         }
         Ok(())
@@ -518,12 +568,13 @@ impl SuperBooks {
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(moment.source, event.instrument)?;
+        let index = self.member(moment.source, event.instrument)?;
         if event.flags.has(EventFlags::NOT_PRINTABLE) || event.qty.is_zero() {
             return Ok(());
         }
+        let member = &mut self.members[index];
         let symbol = member.symbol as usize;
-        let (member, merged) = (&mut self.members[index], &mut self.merged[symbol]);
+        let merged = &mut self.merged[symbol];
         if event.kind == EventKind::TradeBreak {
             let broken = event.qty.0.min(member.volume);
             member.volume -= broken;
@@ -564,7 +615,7 @@ impl SuperBooks {
             self.whole(moment, event, sink);
             return Ok(());
         }
-        let (index, _) = self.member(moment.source, event.instrument)?;
+        let index = self.member(moment.source, event.instrument)?;
         let member = &mut self.members[index];
         match event.kind {
             EventKind::Gap => member.own = BookState::Stale,
@@ -680,10 +731,9 @@ impl SuperBooks {
 
     /// The member an event is about, if it is subscribed.
     #[inline(always)]
-    fn member(&self, source: SourceId, instrument: InstrumentId) -> Result<(usize, Member), SuperError> {
-        let index = self.member_index(source, instrument);
-        match index.map(|index| (index, self.members[index])) {
-            Some((index, member)) if member.is_on => Ok((index, member)),
+    fn member(&self, source: SourceId, instrument: InstrumentId) -> Result<usize, SuperError> {
+        match self.member_index(source, instrument) {
+            Some(index) if self.members[index].is_on => Ok(index),
             _ => Err(SuperError::Instrument),
         }
     }

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{define_event, end_event, undefine_event};
-use tickwire_book::{Books, InstrumentStates, Outcome, Relay, prefetch};
+use tickwire_book::{Books, InstrumentStates, Outcome, Relay, SuperId, prefetch};
 use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
     BookState, BookUpdate, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, MessageType, Nanos,
@@ -189,10 +189,13 @@ impl<'r> ChannelBooks<'r> {
 
     /// An order that the packet in hand is about: what it needs is fetched.
     #[inline]
-    pub fn upcoming(&mut self, next: Upcoming) {
+    pub fn upcoming(&mut self, next: Upcoming, shared: &ThreadShared<'r>) {
         self.books.upcoming(next);
         self.is_announced = true;
         self.fetch(next.instrument);
+        if let Some(id) = self.in_super(next.instrument) {
+            shared.supers.upcoming(id);
+        }
     }
 
     /// The order that a packet of one message is about: what is known of its place by now is fetched. The
@@ -238,6 +241,9 @@ impl<'r> ChannelBooks<'r> {
         if !self.is_announced {
             self.books.approach(event.instrument);
             self.fetch(event.instrument);
+        }
+        if let Some(id) = self.in_super(event.instrument) {
+            shared.supers.approach(id);
         }
         if let Some(ring) = &mut shared.ring
             && shared.content.has_events()
@@ -315,6 +321,12 @@ impl<'r> ChannelBooks<'r> {
             let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
             self.books.relay(event, outcome, relay, &mut sink);
         }
+    }
+
+    /// The consolidated book of an instrument, if it is on this thread.
+    #[inline]
+    fn in_super(&self, instrument: InstrumentId) -> Option<SuperId> {
+        self.places.get(instrument.index())?.in_super
     }
 
     /// Asks for the lines of a slot that nearly every change of its book writes.
@@ -666,12 +678,14 @@ impl<'r> ChannelBooks<'r> {
             instrument: id,
             ..MarketEvent::default()
         };
-        let supers = &mut shared.supers;
-        let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
-        sink(&MarketEvent {
+        let define = MarketEvent {
             recv_ts: self.received,
             ..define_event(id, &symbol)
-        });
+        };
+        shared.supers.take(source, stamp, &define);
+        self.places[id.index()].in_super = shared.supers.find(source, id);
+        let supers = &mut shared.supers;
+        let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
         match relay {
             Relay::Levels => self.books.relay_book(&about, id, &mut sink),
             Relay::National => {
@@ -729,6 +743,7 @@ impl<'r> ChannelBooks<'r> {
             // Named again when it is wanted again.
             place.naming = Naming::Left;
         }
+        place.in_super = None;
         if core::mem::take(&mut place.is_in_super) {
             shared.supers.take(self.source, self.stamp, &undefine_event(id));
         }
@@ -774,6 +789,7 @@ impl<'r> ChannelBooks<'r> {
             *place = BookPlace {
                 slot: place.slot.take(),
                 is_in_super: place.is_in_super,
+                in_super: place.in_super,
                 naming: match place.naming {
                     Naming::Waiting => Naming::Waiting,
                     _ => Naming::Unnamed,

@@ -6,17 +6,18 @@
 //!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
 //! ```
 
-use std::hint::select_unpredictable;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{self, Market, SuperFlags};
-use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperSink, SuperUpdate};
-use tickwire_market::{EventFlags, MarketEvent, Nanos, Side};
+use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperSink, SuperUpdate, prefetch};
+use tickwire_market::{EventFlags, InstrumentId, MarketEvent, Nanos, Side};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc::{Consumer, Producer};
+use tickwire_shm::layout::{SHARE_WORDS, super_book};
 use tickwire_shm::{
-    Difference, HistogramWriter, Ladder, LastTrade, National, Region, Share, SuperSlot, SuperWriter, Touch,
+    Difference, HistogramWriter, Ladder, LastTrade, National, Region, Share, SuperEdit, SuperSlot,
+    SuperWriter, Touch,
 };
 
 use super::{Halt, Notice};
@@ -73,6 +74,30 @@ impl Supers<'_> {
                 reserved: u64::from(source) << STAMP_BITS | stamp & STAMP_MASK,
                 ..*event
             }),
+        }
+    }
+
+    /// The consolidated book that an instrument of a source is in, if it is on this thread.
+    pub fn find(&self, source: u16, instrument: InstrumentId) -> Option<SuperId> {
+        match self {
+            Supers::Inline(books) => books.books.find_of(SourceId(source), instrument),
+            Supers::Off | Supers::Behind(_) => None,
+        }
+    }
+
+    /// An event about a consolidated book on this thread will come soon: what it needs is fetched.
+    #[inline]
+    pub fn upcoming(&self, id: SuperId) {
+        if let Supers::Inline(books) = self {
+            books.upcoming(id);
+        }
+    }
+
+    /// It comes next.
+    #[inline]
+    pub fn approach(&self, id: SuperId) {
+        if let Supers::Inline(books) = self {
+            books.approach(id);
         }
     }
 
@@ -137,7 +162,9 @@ struct SuperOut<'r> {
     notices: SyncSender<Notice>,
 }
 
+/// In a line of memory of its own.
 #[derive(Default)]
+#[repr(align(64))]
 struct SuperPlace {
     slot: Option<SuperSlot>,
     is_refused: bool,
@@ -173,6 +200,28 @@ impl Default for Unshown {
     }
 }
 
+impl Unshown {
+    /// Everything changed.
+    fn fill(&mut self) {
+        (self.changed, self.first, self.end) = (SuperFlags::ALL, [0; 2], [u32::MAX; 2]);
+    }
+
+    /// It is shown. The other fields are written by the next change before they are read.
+    #[inline]
+    fn clear(&mut self) {
+        (self.changed, self.first, self.end) = (SuperFlags::NONE, [u32::MAX; 2], [0; 2]);
+    }
+
+    /// The ranks of a side that changed: from the first to the second, which is beyond.
+    #[inline]
+    fn ranks(&self, side: Side) -> (usize, usize) {
+        (
+            self.first[side as usize] as usize,
+            self.end[side as usize] as usize,
+        )
+    }
+}
+
 impl<'r> SuperPublisher<'r> {
     /// Without any consolidated book yet; `latencies` are the histograms of the sources.
     pub fn new(
@@ -196,6 +245,35 @@ impl<'r> SuperPublisher<'r> {
                 pending: Vec::with_capacity(symbols),
                 notices,
             },
+        }
+    }
+
+    #[inline]
+    fn upcoming(&self, id: SuperId) {
+        self.books.upcoming(id);
+        prefetch::fetch(&self.out.places, id.0 as usize);
+    }
+
+    /// Asks for what the lines that were fetched before name: shares, and the lines of the slot that nearly
+    /// every change writes.
+    #[inline]
+    fn approach(&self, id: SuperId) {
+        self.books.approach(id);
+        let place = self.out.places.get(id.0 as usize);
+        let Some(slot) = place.and_then(|place| place.slot.as_ref()) else {
+            return;
+        };
+        let words = self.out.writer.words(slot);
+        let asks = super_book::WORDS + SHARE_WORDS * self.out.writer.shown();
+        for word in [
+            super_book::SEQUENCE,
+            super_book::PRICE,
+            super_book::RECV_TS,
+            super_book::SHARES,
+            super_book::WORDS,
+            asks,
+        ] {
+            prefetch::fetch_near(words, word);
         }
     }
 
@@ -265,7 +343,10 @@ impl SuperOut<'_> {
     #[cold]
     fn claim(&mut self, book: &SuperRef<'_>, index: usize) {
         match self.writer.claim(*book.symbol()) {
-            Ok(slot) => self.places[index].slot = Some(slot),
+            Ok(slot) => {
+                self.places[index].slot = Some(slot);
+                self.places[index].unshown.fill();
+            }
             Err(_) => {
                 self.places[index].is_refused = true;
                 let _ = self.notices.try_send(Notice::NoSuperSlot(*book.symbol()));
@@ -275,7 +356,8 @@ impl SuperOut<'_> {
 }
 
 impl SuperSink for SuperOut<'_> {
-    #[inline]
+    // Where it is called from nearly always, what it is told is put together in registers.
+    #[inline(always)]
     fn on_super(&mut self, _: &SuperRef<'_>, update: &SuperUpdate) {
         let Some(place) = self.places.get_mut(update.id.0 as usize) else {
             return;
@@ -287,11 +369,8 @@ impl SuperSink for SuperOut<'_> {
         let unshown = &mut place.unshown;
         unshown.changed = unshown.changed.with(update.changed);
         for at in 0..Side::BOTH.len() {
-            let (first, end) = (update.first[at], update.end[at]);
-            unshown.first[at] = unshown.first[at].min(first);
-            // Of a side without a change nothing begins, nor ends.
-            let end = select_unpredictable(first == u32::MAX, 0, end);
-            unshown.end[at] = unshown.end[at].max(end);
+            unshown.first[at] = unshown.first[at].min(update.first[at]);
+            unshown.end[at] = unshown.end[at].max(update.end[at]);
         }
         (unshown.recv_ts, unshown.source) = (update.recv_ts, update.source);
     }
@@ -302,15 +381,19 @@ impl SuperOut<'_> {
     #[inline]
     fn show(&mut self, book: &SuperRef<'_>) {
         let index = book.id().0 as usize;
-        let is_new = self.places[index].slot.is_none();
-        if is_new && !self.places[index].is_refused {
+        if self.places[index].slot.is_none() && !self.places[index].is_refused {
             self.claim(book, index);
         }
         let place = &mut self.places[index];
         place.is_pending = false;
-        let update = core::mem::take(&mut place.unshown);
-        let Some(slot) = &mut place.slot else { return };
-        let changed = |flags: SuperFlags| is_new || update.changed.any(flags);
+        // Read where it stands, field by field as it was written a moment ago: a copy of more at once would
+        // wait until that has reached the cache.
+        let unshown = &mut place.unshown;
+        let Some(slot) = &mut place.slot else {
+            return unshown.clear();
+        };
+        let all = unshown.changed;
+        let changed = |flags: SuperFlags| all.any(flags);
         let mut edit = self.writer.edit(slot);
         if changed(SuperFlags::FEEDS) {
             edit.feeds(book.feeds().0, book.away().0);
@@ -329,13 +412,11 @@ impl SuperOut<'_> {
         for side in those_of(parts.map(|(shares, best)| changed(shares.with(best)))) {
             edit.ladder(side, &ladder_of(book, side));
             if changed(parts[side as usize].0) {
-                let (first, end) = match is_new {
-                    true => (0, u32::MAX),
-                    false => (update.first[side as usize], update.end[side as usize]),
-                };
-                let count = end.saturating_sub(first) as usize;
-                let shares = book.shares_from(side, first as usize).take(count).map(share_of);
-                edit.shares_from(side, first as usize, shares);
+                let (first, end) = unshown.ranks(side);
+                match book.shares_between(side, first, end) {
+                    Some(shares) => edit.shares_from(side, first, shares.map(share_of)),
+                    None => show_those_present(&mut edit, book, side, first, end),
+                }
             }
         }
         if changed(SuperFlags::NATIONAL) {
@@ -366,12 +447,26 @@ impl SuperOut<'_> {
                 });
             edit.trade(&last, book.volume(), book.trades());
         }
-        let ns = self.clock.span_ns(ticks_since(update.stamp, tsc()));
-        edit.publish(update.recv_ts, update.recv_ts.after(ns));
-        if let Some(Some(latency)) = self.latencies.get_mut(update.source.0 as usize) {
+        let ns = self.clock.span_ns(ticks_since(unshown.stamp, tsc()));
+        edit.publish(unshown.recv_ts, unshown.recv_ts.after(ns));
+        if let Some(Some(latency)) = self.latencies.get_mut(unshown.source.0 as usize) {
             latency.record(ns);
         }
+        unshown.clear();
     }
+}
+
+/// Shows shares of which some are of feeds that are out.
+#[cold]
+fn show_those_present(
+    edit: &mut SuperEdit<'_, AtomicU64>,
+    book: &SuperRef<'_>,
+    side: Side,
+    first: usize,
+    end: usize,
+) {
+    let shares = book.shares_from(side, first).take(end.saturating_sub(first));
+    edit.shares_from(side, first, shares.map(share_of));
 }
 
 /// Best price and sums of a side.

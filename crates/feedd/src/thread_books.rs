@@ -349,7 +349,7 @@ impl EventSink for ThreadBooks<'_> {
 
     #[inline]
     fn upcoming(&mut self, next: Upcoming) {
-        self.channels[self.source].books.upcoming(next);
+        self.channels[self.source].books.upcoming(next, &self.shared);
     }
 
     #[inline]

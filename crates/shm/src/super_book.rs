@@ -122,6 +122,12 @@ impl<'a, W: WriteWord> SuperWriter<'a, W> {
         Ok(SuperSlot(slot))
     }
 
+    /// The words of a slot, to have them fetched before they are written.
+    #[inline]
+    pub fn words(&self, slot: &SuperSlot) -> &'a [W] {
+        &self.words[self.place.slot(slot.0)]
+    }
+
     /// Begins to change a consolidated book. Readers wait, briefly, until [`SuperEdit::publish`].
     #[inline]
     pub fn edit(&mut self, slot: &mut SuperSlot) -> SuperEdit<'a, W> {

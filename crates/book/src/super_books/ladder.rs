@@ -7,14 +7,17 @@
 
 use super::FeedMask;
 use crate::buddies::{Buddies, CLASSES};
-use crate::{price_of, touched};
+use crate::{prefetch, price_of, touched};
 use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 use tickwire_market::{Price, Side, Volume};
 
 /// Shares of the smallest block: 192 bytes. The largest is 4,096 times that: 32,768 shares of one side.
 const BLOCK: usize = 8;
 /// Shares are counted from the best in strides of so many.
 const STRIDE: usize = 8;
+/// Shares of which one lies in the next line of memory.
+const LINE_OF: usize = 3;
 /// How many strides are counted before the rest is bisected.
 const STRIDES: usize = 3;
 
@@ -43,10 +46,10 @@ pub(super) struct Kept {
 const _: () = assert!(core::mem::size_of::<Kept>() == 24);
 
 impl Kept {
-    /// Whether it stands nearer to the best than a share with this key and feed would.
+    /// Whether it is the share of the same feed at the same price.
     #[inline(always)]
-    fn is_before(&self, key: i64, feed: u8) -> bool {
-        (self.key > key) | ((self.key == key) & (self.feed < feed))
+    fn is_at(&self, other: &Kept) -> bool {
+        (self.key == other.key) & (self.feed == other.feed)
     }
 
     pub(super) fn share(&self, side: Side) -> Share {
@@ -113,45 +116,47 @@ impl Shares {
         &self.kept[ladder.range()]
     }
 
-    /// Sets a share; a quantity of 0 removes it.
-    pub(super) fn set(&mut self, ladder: &mut Ladder, new: Kept) -> Set {
-        let kept = self.of(ladder);
-        let before = ahead(kept, new.key, new.feed);
-        let at = kept.len() - before;
-        // The place right below those that stand before it: its own, if it is there.
-        let is_there = at > 0 && kept[at - 1].key == new.key && kept[at - 1].feed == new.feed;
-        match (is_there, new.qty) {
-            (false, 0) => Set::Missing,
-            (true, 0) => {
-                let old = kept[at - 1].qty;
-                self.remove(ladder, at - 1);
-                Set::Removed(before, old)
-            }
-            (true, _) => {
-                let share = &mut self.kept[ladder.range()][at - 1];
-                Set::Changed(before, core::mem::replace(share, new).qty)
-            }
-            (false, _) if self.insert(ladder, at, new) => Set::Inserted(before),
-            (false, _) => Set::Full,
+    /// Asks for the lines of the best shares of a side, which [`Shares::set`] compares first.
+    #[inline(always)]
+    pub(super) fn fetch_best(&self, ladder: &Ladder) {
+        let end = ladder.range().end;
+        for nth in [1, 1 + LINE_OF, 1 + 2 * LINE_OF] {
+            prefetch::fetch_near(&self.kept, end.wrapping_sub(nth));
         }
     }
 
+    /// Sets a share; a quantity of 0 removes it.
+    #[inline(always)]
+    pub(super) fn set(&mut self, ladder: &mut Ladder, new: Kept) -> Set {
+        let kept = &mut self.kept[ladder.range()];
+        let before = ahead(kept, new.key, new.feed);
+        // The place right below those that stand before it: its own, if it is there.
+        let at = kept.len() - before;
+        let Some(own) = kept[..at].last_mut().filter(|own| own.is_at(&new)) else {
+            return match new.qty {
+                0 => Set::Missing,
+                _ if self.insert(ladder, at, new) => Set::Inserted(before),
+                _ => Set::Full,
+            };
+        };
+        if new.qty > 0 {
+            return Set::Changed(before, core::mem::replace(own, new).qty);
+        }
+        let old = own.qty;
+        close_up(&mut kept[at - 1..]);
+        ladder.len -= 1;
+        self.shorten(ladder);
+        Set::Removed(before, old)
+    }
+
+    #[inline(always)]
     fn insert(&mut self, ladder: &mut Ladder, at: usize, new: Kept) -> bool {
         if ladder.len as usize == ladder.capacity() && !self.resize(ladder, ladder.size + 1) {
             return false;
         }
         ladder.len += 1;
-        let kept = &mut self.kept[ladder.range()];
-        let end = kept.len() - 1;
-        kept.copy_within(at..end, at + 1);
-        kept[at] = new;
+        make_room(&mut self.kept[ladder.range()][at..], new);
         true
-    }
-
-    fn remove(&mut self, ladder: &mut Ladder, at: usize) {
-        self.kept[ladder.range()].copy_within(at + 1.., at);
-        ladder.len -= 1;
-        self.shorten(ladder);
     }
 
     /// Removes every share of a feed; whether there was one.
@@ -214,31 +219,89 @@ impl Shares {
     }
 }
 
+/// Mostly no more shares than these stand before one that comes or goes: they are moved one by one, which
+/// costs less than the call of a copy that looks at its length first.
+const FEW: usize = 16;
+
+/// Takes the first share away: those behind it move down, and the last place is free.
+#[inline(always)]
+fn close_up(kept: &mut [Kept]) {
+    if kept.len() > FEW {
+        return kept.copy_within(1.., 0);
+    }
+    for at in 1..kept.len() {
+        kept[at - 1] = kept[at];
+    }
+}
+
+/// Puts a share into the first place: those from there on move up, and the last place, which was free, is
+/// taken.
+#[inline(always)]
+fn make_room(kept: &mut [Kept], new: Kept) {
+    let end = kept.len() - 1;
+    if end > FEW {
+        kept.copy_within(..end, 1);
+    } else {
+        for at in (0..end).rev() {
+            kept[at + 1] = kept[at];
+        }
+    }
+    kept[0] = new;
+}
+
 /// Whether a feed that is there has a share at this price, that of `feed` aside; `before` shares stand before
 /// its place.
 #[inline(always)]
 pub(super) fn has_company(kept: &[Kept], before: usize, key: i64, feed: u8, away: FeedMask) -> bool {
     let (worse, better) = kept.split_at(kept.len() - before);
+    let is_near = |share: Option<&Kept>| share.is_some_and(|share| share.key == key);
+    let worse = match worse {
+        // Its own.
+        [worse @ .., own] if own.key == key && own.feed == feed => worse,
+        _ => worse,
+    };
+    // Mostly a price is one feed's.
+    (is_near(worse.last()) | is_near(better.first())) && is_any_there(worse, better, key, away)
+}
+
+/// Whether one of the shares at this price is that of a feed that is there.
+#[inline(never)]
+fn is_any_there(worse: &[Kept], better: &[Kept], key: i64, away: FeedMask) -> bool {
     let near = worse.iter().rev().take_while(|share| share.key == key);
     let nearer = better.iter().take_while(|share| share.key == key);
-    near.chain(nearer)
-        .any(|share| share.feed != feed && !away.has(share.feed))
+    near.chain(nearer).any(|share| !away.has(share.feed))
 }
 
 /// How many shares stand nearer to the best than this one does or would.
 #[inline(always)]
 fn ahead(kept: &[Kept], key: i64, feed: u8) -> usize {
+    let mut before = better(kept, key);
+    // Those of lower feeds at its own price, of which there are few.
+    while let Some(at) = (kept.len() - before).checked_sub(1)
+        && kept[at].key == key
+        && kept[at].feed < feed
+    {
+        before += 1;
+    }
+    before
+}
+
+/// How many shares have a better price.
+#[inline(always)]
+fn better(kept: &[Kept], key: i64) -> usize {
     // Where among the nearest a share stands nobody can foresee: a stride has no branch.
     let (_, strides) = kept.as_rchunks::<STRIDE>();
     let mut before = 0;
     for stride in strides.iter().rev().take(STRIDES) {
-        let those = stride.each_ref().map(|share| share.is_before(key, feed) as usize);
-        let those: usize = those.into_iter().sum();
+        let mut those = 0;
+        for (nth, share) in stride.iter().rev().enumerate() {
+            those = select_unpredictable(share.key > key, nth + 1, those);
+        }
         before += those;
         if those < STRIDE {
             return before;
         }
     }
     let rest = &kept[..kept.len() - before];
-    kept.len() - rest.partition_point(|share| !share.is_before(key, feed))
+    kept.len() - rest.partition_point(|share| share.key <= key)
 }

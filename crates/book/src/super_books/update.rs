@@ -214,6 +214,8 @@ impl SuperFlags {
     pub const DIFFERENCE: SuperFlags = SuperFlags(1 << 7);
     /// The last trade or the volume.
     pub const TRADE: SuperFlags = SuperFlags(1 << 8);
+    /// All of these.
+    pub const ALL: SuperFlags = SuperFlags((1 << 9) - 1);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -255,7 +257,7 @@ pub struct SuperUpdate {
     /// By side: the rank (0 best) of the first share that is different, [`u32::MAX`] when none is.
     pub first: [u32; 2],
     /// By side: the rank after the last share that is different; [`u32::MAX`]: all shares from `first` on
-    /// moved.
+    /// moved; 0: none.
     pub end: [u32; 2],
 }
 

@@ -94,6 +94,23 @@ impl<'a> SuperRef<'a> {
         self.kept_from(side, first).map(move |kept| kept.share(side))
     }
 
+    /// Those of the ranks from `first` to `end`, which is beyond, while no feed is out: then nothing has to be
+    /// looked at to be passed over. `None` while one is: [`SuperRef::shares_from`] tells the same.
+    #[inline]
+    pub fn shares_between(
+        &self,
+        side: Side,
+        first: usize,
+        end: usize,
+    ) -> Option<impl Iterator<Item = Share> + use<'a>> {
+        let merged = &self.books.merged[self.index];
+        let all = self.books.shares.of(&merged.ladders[side as usize]);
+        let from = all.len().saturating_sub(end);
+        let those = &all[from..all.len().saturating_sub(first).max(from)];
+        let shares = move || those.iter().rev().map(move |kept| kept.share(side));
+        merged.away.is_empty().then(shares)
+    }
+
     /// The shares of a side merged by price, best first.
     pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + use<'a> {
         let mut shares = self.kept_from(side, 0).peekable();

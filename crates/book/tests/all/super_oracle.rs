@@ -49,7 +49,7 @@ impl Slot {
             let (first, end) = (update.first[side as usize], update.end[side as usize]);
             let kept = &mut self.shares[side as usize];
             if !flags.has(of(SuperFlags::BIDS, side)) {
-                assert_eq!((first, end), (u32::MAX, u32::MAX));
+                assert_eq!((first, end), (u32::MAX, 0));
             } else if end == u32::MAX {
                 kept.truncate(first as usize);
                 kept.extend(book.shares(side).skip(first as usize));
@@ -166,6 +166,20 @@ impl Stream {
     }
 }
 
+/// What is told of some ranks while no feed is out is what all shares have there.
+fn assert_between(book: &SuperRef<'_>, rng: &mut Rng) {
+    let side = Side::BOTH[rng.below(2) as usize];
+    let count = book.totals(side).shares as u64;
+    let (first, end) = (rng.below(count + 2) as usize, rng.below(count + 3) as usize);
+    let Some(between) = book.shares_between(side, first, end) else {
+        assert!(!book.away().is_empty(), "a feed is out");
+        return;
+    };
+    assert!(book.away().is_empty(), "no feed is out");
+    let those = book.shares(side).skip(first).take(end.saturating_sub(first));
+    assert!(between.eq(those), "{side:?} {first} {end} of {count}");
+}
+
 fn compare(seed: u64, events: u64, width: u64) {
     let mut fast = SuperBooks::new(SuperConfig {
         sources: sources(),
@@ -231,8 +245,14 @@ fn compare(seed: u64, events: u64, width: u64) {
                 format!("{source:?} {event:?}")
             }
         };
+        // A number that was not given, too: asking for lines changes nothing.
+        for id in (0..=naive.len() as u32).map(SuperId) {
+            fast.upcoming(id);
+            fast.approach(id);
+        }
         for (index, slot) in slots.iter().enumerate().take(naive.len()) {
             let id = SuperId(index as u32);
+            assert_between(&fast.book(id).unwrap(), &mut stream.rng);
             let (got, expected) = (NaiveSuper::from(fast.book(id).unwrap()), naive.book(id));
             assert_eq!(got, expected, "seed {seed} event {n} {what}");
             let masks = [expected.feeds, expected.away, expected.idle];

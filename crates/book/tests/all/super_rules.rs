@@ -195,13 +195,27 @@ fn shares_are_ordered_by_price_and_then_by_feed_and_merged_by_price() {
 }
 
 #[test]
+fn an_instrument_is_found_in_its_consolidated_book_while_it_is_wanted() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.books.find_of(A, STOCK), Some(BOOK));
+    let other = InstrumentId(STOCK.0 + 1);
+    assert_eq!(bench.books.find_of(A, other), None, "not defined");
+    bench
+        .books
+        .undefine(A, STOCK, &mut |_: &SuperRef<'_>, _: &SuperUpdate| {})
+        .unwrap();
+    assert_eq!(bench.books.find_of(A, STOCK), None);
+    assert_eq!(bench.books.find_of(B, STOCK), Some(BOOK));
+}
+
+#[test]
 fn an_update_says_which_shares_are_different_and_whether_the_best_is() {
     let mut bench = Bench::new();
     bench.level(A, Side::Ask, 100, 5);
     let update = bench.last();
     assert!(update.changed.has(SuperFlags::ASKS.with(SuperFlags::BEST_ASK)));
     assert!(!update.changed.any(SuperFlags::BIDS));
-    assert_eq!((update.first, update.end), ([u32::MAX, 0], [u32::MAX, u32::MAX]));
+    assert_eq!((update.first, update.end), ([u32::MAX, 0], [0, u32::MAX]));
     bench.level(B, Side::Ask, 101, 5);
     let update = bench.last();
     assert_eq!((update.changed, update.first[1]), (SuperFlags::ASKS, 1));

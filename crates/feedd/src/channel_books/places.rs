@@ -1,7 +1,7 @@
 //! What is known of each instrument's book on its way to shared memory.
 
 use std::hint::select_unpredictable;
-use tickwire_book::{Books, ChangeKind};
+use tickwire_book::{Books, ChangeKind, SuperId};
 use tickwire_market::{MessageType, Price, Side, UpdateFlags};
 use tickwire_shm::BookSlot;
 
@@ -136,6 +136,8 @@ pub(super) struct BookPlace {
     /// An event of the group in hand changed it.
     pub(super) is_pending: bool,
     pub(super) is_in_super: bool,
+    /// The consolidated book, if it is on this thread.
+    pub(super) in_super: Option<SuperId>,
 }
 
 impl BookPlace {
@@ -146,5 +148,6 @@ impl BookPlace {
         naming: Naming::Unnamed,
         is_pending: false,
         is_in_super: false,
+        in_super: None,
     };
 }
