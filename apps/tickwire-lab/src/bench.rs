@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use tickwire_book::Books;
 use tickwire_feed::{
-    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, Line, SoupConfig, Twin,
+    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, Line, SoupConfig,
 };
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, Port, SeqNo, Side, Symbol};
@@ -380,7 +380,7 @@ fn warm<S: Strategy, const STAMPED: bool>(
     clock: &Clock,
     times: &mut Histogram,
 ) -> Result<u64, Failure> {
-    every_packet(hot, clock, (40_000, 1_000), times, |_, _, _| ())
+    every_packet(hot, clock, (40_000, 1_000), times, None)
 }
 
 /// The whole path when every packet moves the best offer and comes so long after the one before, in which an
@@ -395,29 +395,47 @@ fn paused_path(
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut hot = memory_path::<false>(memory::books(1), symbol, clock.clone())?;
     // Before them come the book's first bid and offer.
-    every_packet(&mut hot, clock, (count, 2), times, |hot, channel, twin| {
-        neighbours.work(clock, pause, rehearsed, |now| idle(hot, channel, twin, now));
-    })
+    let behind = Pause {
+        neighbours,
+        ns: pause,
+        rehearsed_ns: rehearsed,
+    };
+    every_packet(&mut hot, clock, (count, 2), times, Some(behind))
 }
 
-/// Times of so many packets that each move the best offer, but for the first ones; `before` each of them
-/// something is done. Answers how many orders left.
+/// What lies before a packet: so many nanoseconds in which others have the caches, and an order is rehearsed
+/// every so often (0: never).
+struct Pause<'n> {
+    neighbours: &'n mut Neighbours,
+    ns: u64,
+    rehearsed_ns: u64,
+}
+
+/// Times of so many packets that each move the best offer, but for the first ones, each behind a pause or
+/// right behind the one before. Answers how many orders left.
 fn every_packet<S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>,
     clock: &Clock,
     (count, first): (u64, usize),
     times: &mut Histogram,
-    mut before: impl FnMut(
-        &mut HotPath<MemoryOut, STAMPED, Live<S>>,
-        &ItchChannel,
-        &mut Option<Twin<ItchChannel>>,
-    ),
+    mut behind: Option<Pause<'_>>,
 ) -> Result<u64, Failure> {
     let packets = best_offer_packets(count);
     let mut channel = ItchChannel::new(feed(1), SoupConfig::default());
     let mut twin = twin_of(hot, &channel);
     for (i, packet) in walk(&packets).enumerate() {
-        before(hot, &channel, &mut twin);
+        let packet = match &mut behind {
+            None => packet,
+            Some(Pause {
+                neighbours,
+                ns,
+                rehearsed_ns,
+            }) => {
+                let rehearse = |now| idle(hot, &channel, &mut twin, now);
+                neighbours.work(clock, *ns, *rehearsed_ns, rehearse);
+                neighbours.receive(clock, packet)
+            }
+        };
         let begin = tsc();
         let now = clock.nanos_at(begin);
         channel.on_datagram(now, Port::Live, Line::A, packet, hot);

@@ -152,8 +152,12 @@ impl WithChannel for OrderPath<'_> {
             let mut took = 0;
             while let Some(d) = exchange.poll_datagram(0, now) {
                 if d.port == Port::Live {
+                    let bytes = match way {
+                        0 => d.bytes,
+                        _ => self.neighbours.receive(&self.clock, d.bytes),
+                    };
                     let begin = tsc();
-                    channel.on_datagram(self.clock.nanos_at(begin), d.port, Line::A, d.bytes, &mut hot);
+                    channel.on_datagram(self.clock.nanos_at(begin), d.port, Line::A, bytes, &mut hot);
                     took += tsc() - begin;
                 }
             }

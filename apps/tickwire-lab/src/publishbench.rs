@@ -137,9 +137,6 @@ struct Pauses {
     counts: [u64; 2],
 }
 
-/// About what a call takes that receives a datagram.
-const RECEIVING_NS: u64 = 1_000;
-
 /// Times of the packets of one message, by datagram.
 struct Singles<'a> {
     found: &'a Found,
@@ -147,8 +144,6 @@ struct Singles<'a> {
     pauses: Option<&'a mut Pauses>,
     /// The pause that was before the datagram under way, and whether nothing was rehearsed in it.
     paused: Option<[usize; 2]>,
-    /// What a socket copies a datagram to.
-    buffer: Vec<u8>,
     at_once: Histogram,
     behind: Behind,
 }
@@ -184,19 +179,12 @@ impl Singles<'_> {
         }
     }
 
-    /// The datagram under way as a socket gives it: behind a pause, in which the recording has left the
-    /// caches, it has just been copied, and the copy is there when the call is over.
+    /// The datagram under way, behind a pause as a socket gives it.
     fn received<'b>(&'b mut self, datagram: &'b [u8]) -> &'b [u8] {
-        if self.paused.is_none() {
-            return datagram;
+        match &mut self.pauses {
+            Some(pauses) if self.paused.is_some() => pauses.neighbours.receive(self.clock, datagram),
+            _ => datagram,
         }
-        self.buffer.clear();
-        self.buffer.extend_from_slice(datagram);
-        let until = tsc() + self.clock.span_ticks(RECEIVING_NS);
-        while tsc() < until {
-            std::hint::spin_loop();
-        }
-        &self.buffer
     }
 
     /// So long after it was in memory its last book was visible, if it changed one.
@@ -341,7 +329,6 @@ impl WithChannel for Pass<'_> {
             clock: self.clock,
             pauses: self.pauses,
             paused: None,
-            buffer: Vec::new(),
             at_once: Histogram::default(),
             behind: Default::default(),
         };

@@ -193,8 +193,10 @@ impl<'r> ChannelBooks<'r> {
         self.books.upcoming(next);
         self.is_announced = true;
         self.fetch(next.instrument);
-        if let Some(id) = self.in_super(next.instrument) {
-            shared.supers.upcoming(id);
+        if let Supers::Inline(supers) = &shared.supers
+            && let Some(id) = self.levels_in(next.instrument)
+        {
+            supers.upcoming(id);
         }
     }
 
@@ -242,8 +244,10 @@ impl<'r> ChannelBooks<'r> {
             self.books.approach(event.instrument);
             self.fetch(event.instrument);
         }
-        if let Some(id) = self.in_super(event.instrument) {
-            shared.supers.approach(id);
+        if let Supers::Inline(supers) = &shared.supers
+            && let Some(id) = self.levels_in(event.instrument)
+        {
+            supers.approach(id);
         }
         if let Some(ring) = &mut shared.ring
             && shared.content.has_events()
@@ -323,10 +327,10 @@ impl<'r> ChannelBooks<'r> {
         }
     }
 
-    /// The consolidated book of an instrument, if it is on this thread.
+    /// The consolidated book that has an instrument's levels, if it is on this thread.
     #[inline]
-    fn in_super(&self, instrument: InstrumentId) -> Option<SuperId> {
-        self.places.get(instrument.index())?.in_super
+    fn levels_in(&self, instrument: InstrumentId) -> Option<SuperId> {
+        self.places.get(instrument.index())?.levels_in
     }
 
     /// Asks for the lines of a slot that nearly every change of its book writes.
@@ -683,7 +687,11 @@ impl<'r> ChannelBooks<'r> {
             ..define_event(id, &symbol)
         };
         shared.supers.take(source, stamp, &define);
-        self.places[id.index()].in_super = shared.supers.find(source, id);
+        // Quotes of a consolidated feed write other lines than levels do, and fewer.
+        self.places[id.index()].levels_in = match relay {
+            Relay::Levels => shared.supers.find(source, id),
+            Relay::National => None,
+        };
         let supers = &mut shared.supers;
         let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
         match relay {
@@ -743,7 +751,7 @@ impl<'r> ChannelBooks<'r> {
             // Named again when it is wanted again.
             place.naming = Naming::Left;
         }
-        place.in_super = None;
+        place.levels_in = None;
         if core::mem::take(&mut place.is_in_super) {
             shared.supers.take(self.source, self.stamp, &undefine_event(id));
         }
@@ -789,7 +797,7 @@ impl<'r> ChannelBooks<'r> {
             *place = BookPlace {
                 slot: place.slot.take(),
                 is_in_super: place.is_in_super,
-                in_super: place.in_super,
+                levels_in: place.levels_in,
                 naming: match place.naming {
                     Naming::Waiting => Naming::Waiting,
                     _ => Naming::Unnamed,

@@ -85,22 +85,6 @@ impl Supers<'_> {
         }
     }
 
-    /// An event about a consolidated book on this thread will come soon: what it needs is fetched.
-    #[inline]
-    pub fn upcoming(&self, id: SuperId) {
-        if let Supers::Inline(books) = self {
-            books.upcoming(id);
-        }
-    }
-
-    /// It comes next.
-    #[inline]
-    pub fn approach(&self, id: SuperId) {
-        if let Supers::Inline(books) = self {
-            books.approach(id);
-        }
-    }
-
     /// A venue's group is over: what it changed is shown. Behind a ring that is seen by the last event's
     /// flag, or when nothing more comes.
     #[inline]
@@ -248,16 +232,17 @@ impl<'r> SuperPublisher<'r> {
         }
     }
 
+    /// A level of a consolidated book will change soon: its line, and that of its place, are asked for.
     #[inline]
-    fn upcoming(&self, id: SuperId) {
+    pub fn upcoming(&self, id: SuperId) {
         self.books.upcoming(id);
         prefetch::fetch(&self.out.places, id.0 as usize);
     }
 
-    /// Asks for what the lines that were fetched before name: shares, and the lines of the slot that nearly
-    /// every change writes.
+    /// It changes next: what those lines name is asked for, its best shares and the lines of the slot that
+    /// nearly every change writes.
     #[inline]
-    fn approach(&self, id: SuperId) {
+    pub fn approach(&self, id: SuperId) {
         self.books.approach(id);
         let place = self.out.places.get(id.0 as usize);
         let Some(slot) = place.and_then(|place| place.slot.as_ref()) else {

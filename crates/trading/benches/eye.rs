@@ -11,7 +11,7 @@
 
 mod chain;
 
-use chain::{Figures, ID, MIDDLE, Random, START, chill, ladder, listed, session, update};
+use chain::{Figures, ID, MIDDLE, Random, START, chill, ladder, listed, said_now, session, update};
 use std::hint::black_box;
 use std::time::Instant;
 use tickwire_fix::{Again, NewOrder, OrderTemplate, Session};
@@ -215,6 +215,7 @@ impl Rig {
         let now = book.recv_ts;
         (self.wire.now, self.wire.encodes) = (now, task == Task::Encode);
         before();
+        let (book, tick) = (said_now(book), said_now(tick));
         let begin = Instant::now();
         match task {
             Task::Clock => {}

@@ -20,7 +20,8 @@
 mod chain;
 
 use chain::{
-    Figures, ID, MIDDLE, ROWS, Random, START, chill, forward, ladder, listed, session, terms, update,
+    Figures, ID, MIDDLE, ROWS, Random, START, chill, forward, ladder, listed, said_now, session, terms,
+    update,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -239,6 +240,7 @@ fn quoter_by(
                 quoter.rehearse(now, &mut wire);
             }),
         }
+        let update = said_now(update);
         let begin = Instant::now();
         quoter.on_underlying(now, black_box(&update), &mut wire);
         let end = if until == Until::First {

@@ -136,8 +136,8 @@ pub(super) struct BookPlace {
     /// An event of the group in hand changed it.
     pub(super) is_pending: bool,
     pub(super) is_in_super: bool,
-    /// The consolidated book, if it is on this thread.
-    pub(super) in_super: Option<SuperId>,
+    /// The consolidated book that has its levels, if it is on this thread.
+    pub(super) levels_in: Option<SuperId>,
 }
 
 impl BookPlace {
@@ -148,6 +148,6 @@ impl BookPlace {
         naming: Naming::Unnamed,
         is_pending: false,
         is_in_super: false,
-        in_super: None,
+        levels_in: None,
     };
 }
