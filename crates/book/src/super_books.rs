@@ -218,8 +218,8 @@ impl Touched {
         }
     }
 
-    /// Shares of one side. Which it is nobody can foresee: each side is chosen without a branch, and without a
-    /// place in memory that the side would be written to.
+    /// Shares of one side. Which it is nobody can foresee: each side is chosen without a branch, and without
+    /// a place in memory that the side would be written to.
     #[inline(always)]
     fn of_side(side: Side, first: u32, end: u32) -> Touched {
         let here = |at: Side, value, none| select_unpredictable(side == at, value, none);

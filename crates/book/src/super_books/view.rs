@@ -94,8 +94,8 @@ impl<'a> SuperRef<'a> {
         self.kept_from(side, first).map(move |kept| kept.share(side))
     }
 
-    /// Those of the ranks from `first` to `end`, which is beyond, while no feed is out: then nothing has to be
-    /// looked at to be passed over. `None` while one is: [`SuperRef::shares_from`] tells the same.
+    /// Those of the ranks from `first` to `end`, which is beyond, while no feed is out: then nothing has to
+    /// be looked at to be passed over. `None` while one is: [`SuperRef::shares_from`] tells the same.
     #[inline]
     pub fn shares_between(
         &self,

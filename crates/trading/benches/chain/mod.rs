@@ -68,8 +68,8 @@ pub(crate) fn ladder(options: &[Listed], quoting: &Quoting) -> Box<Ladder> {
     ladder
 }
 
-/// What a book has just said: whatever was done since it was put together, it stands in the caches, as it does
-/// when it comes from the books of the same thread.
+/// What a book has just said: whatever was done since it was put together, it stands in the caches, as it
+/// does when it comes from the books of the same thread.
 pub(crate) fn said_now(update: BookUpdate) -> BookUpdate {
     black_box(update)
 }
