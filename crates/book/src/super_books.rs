@@ -174,6 +174,11 @@ struct Merged {
     symbol: Symbol,
 }
 
+const _: () = assert!(
+    core::mem::offset_of!(Merged, best) == 64 && core::mem::offset_of!(Merged, first_member) <= 128,
+    "sums and masks fill the first line, the best prices stand in the second"
+);
+
 impl Merged {
     /// The feeds whose shares count for the best.
     #[inline(always)]

@@ -6,6 +6,9 @@
 //!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 

@@ -16,7 +16,7 @@ use tickwire_market::{Price, Side, Volume};
 const BLOCK: usize = 8;
 /// Shares are counted from the best in strides of so many.
 const STRIDE: usize = 8;
-/// Shares of which one lies in the next line of memory.
+/// A share that is so many places further on lies in another line of memory.
 const LINE_OF: usize = 3;
 /// How many strides are counted before the rest is bisected.
 const STRIDES: usize = 3;
