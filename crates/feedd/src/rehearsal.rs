@@ -35,7 +35,7 @@ pub struct Rehearsed {
     pub relay: Option<Relay>,
 }
 
-/// Memory of rehearsals, formatted as the daemon's region is.
+/// Memory of one's own, formatted as the daemon's region is: for rehearsals, benchmarks and tests.
 pub struct Room {
     words: Vec<AtomicU64>,
     config: RegionConfig,
@@ -45,7 +45,7 @@ impl Room {
     /// For so many channels, with slots as large as those of a region of this configuration.
     pub fn new(channels: usize, like: &RegionConfig) -> Room {
         let channels = channels as u32;
-        let config = RegionConfig {
+        Room::of(RegionConfig {
             feeds: 1,
             sources: channels,
             histograms: HISTOGRAMS * channels,
@@ -54,12 +54,24 @@ impl Room {
             rings: 1,
             ring_records: 64,
             ..*like
-        };
+        })
+    }
+
+    /// For all that a configuration says.
+    ///
+    /// # Panics
+    /// Where it says sizes that a region cannot have.
+    pub fn of(config: RegionConfig) -> Room {
         let layout = config.layout().expect("sizes that a region can have");
         Room {
             words: (0..layout.words).map(|_| AtomicU64::new(0)).collect(),
             config,
         }
+    }
+
+    /// Its words, for readers.
+    pub fn words(&self) -> &[AtomicU64] {
+        &self.words
     }
 
     /// Everything as nobody has written it yet.

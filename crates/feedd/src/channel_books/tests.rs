@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::command::{Command, Deed};
+use crate::rehearsal::Room;
 use crate::thread_books::ThreadBooks;
 use std::sync::mpsc::sync_channel;
 use tickwire_book::{BooksConfig, Depth};
 use tickwire_feed::{Line, Pattern};
 use tickwire_market::{EventSink as _, Port, Price};
 use tickwire_receive::receiver::{Received, Source};
-use tickwire_shm::{BookCopy, Identity, Reader, RegionConfig, RegionState, SourceIdentity};
+use tickwire_shm::{BookCopy, Reader, RegionConfig, RegionState, SourceIdentity};
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::Session;
 use tickwire_simulator::venue::VIRTUAL_START;
@@ -35,18 +36,12 @@ impl WithChannel for Shown<'_> {
 
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) {
         let [kept, left] = self.symbols;
-        let config = RegionConfig {
+        let room = Room::of(RegionConfig {
             books: 100,
             supers: 1,
             ..RegionConfig::default()
-        };
-        let layout = config.layout().expect("sizes in range");
-        let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
-        let identity = Identity {
-            generation: VIRTUAL_START,
-            pid: 1,
-        };
-        let region = Region::format(&words, &config, identity).expect("as large as it has to be");
+        });
+        let region = room.region();
         let row = region.source(
             0,
             &SourceIdentity {
@@ -82,7 +77,7 @@ impl WithChannel for Shown<'_> {
         for datagram in &live[..live.len() / 2] {
             source.deliver(VIRTUAL_START, Port::Live, Line::A, datagram, &mut thread);
         }
-        let reader = Reader::attach(&words).expect("it is ready");
+        let reader = Reader::attach(room.words()).expect("it is ready");
         let (state, levels) = seen(&reader, kept);
         assert!(
             state == BookState::Live && levels > 1,

@@ -1,10 +1,11 @@
 //! What a reader sees of consolidated books is what they are, whatever their sources say in between.
 
 use super::*;
+use crate::rehearsal::Room;
 use std::sync::mpsc::sync_channel;
 use tickwire_book::super_books::{Source, define_event};
 use tickwire_market::{EventKind, Price, Symbol, TradingStatus, Volume};
-use tickwire_shm::{Identity, Reader, RegionConfig, RegionState, SourceIdentity, SuperCopy};
+use tickwire_shm::{Reader, RegionConfig, RegionState, SuperCopy};
 use tickwire_testdata::Rng;
 
 /// Two venues, of which one has two channels, and a consolidated feed.
@@ -82,29 +83,12 @@ fn compare(copy: &SuperCopy, book: &SuperRef<'_>, shown: usize) {
 
 #[test]
 fn every_slot_is_its_consolidated_book_after_every_group() {
-    let config = RegionConfig {
+    let room = Room::of(RegionConfig {
         supers: SYMBOLS.len() as u32,
         super_shares: SHOWN,
         ..RegionConfig::default()
-    };
-    let layout = config.layout().expect("sizes in range");
-    let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
-    let identity = Identity {
-        generation: Nanos(1),
-        pid: 1,
-    };
-    let region = Region::format(&words, &config, identity).expect("as large as it has to be");
-    let row = region.source(
-        0,
-        &SourceIdentity {
-            name: "1".into(),
-            feed_name: "feed".into(),
-            protocol: "any".into(),
-            feed: 0,
-            venue: None,
-            ring: None,
-        },
-    );
+    });
+    let region = room.region();
     let (notices, _notices) = sync_channel(64);
     let sources = SOURCES.map(|(feed, is_national)| Source { feed, is_national });
     let mut publisher = SuperPublisher::new(
@@ -115,12 +99,12 @@ fn every_slot_is_its_consolidated_book_after_every_group() {
             shares: 1 << 12,
         },
         region,
-        &[row.super_latency(), None, None, None],
+        &[None; SOURCES.len()],
         Clock::calibrate(),
         notices,
     );
     region.set_state(RegionState::Ready);
-    let reader = Reader::attach(&words).expect("it is ready");
+    let reader = Reader::attach(room.words()).expect("it is ready");
     let recovered = MarketEvent {
         kind: EventKind::Recovered,
         ..MarketEvent::default()

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tickwire_market::Venue;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::udp::MulticastSender;
-use tickwire_shm::{Identity, Reader, RegionConfig, RegionState, SourceIdentity, SourceState};
+use tickwire_shm::{Reader, RegionConfig, RegionState, SourceIdentity, SourceState};
 use tickwire_venues::protocol::Protocol;
 use tickwire_wire::itch50::AddOrder;
 use tickwire_wire::layout::Pod;
@@ -40,14 +40,9 @@ fn a_channel_is_silent_by_what_was_read() {
         books: 10,
         ..RegionConfig::default()
     };
-    let layout = config.layout().expect("sizes in range");
-    let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
+    let shown = Room::of(config);
+    let region = shown.region();
     let clock = Clock::calibrate();
-    let identity = Identity {
-        generation: clock.now(),
-        pid: 1,
-    };
-    let region = Region::format(&words, &config, identity).expect("as large as it has to be");
     let row = region.source(
         0,
         &SourceIdentity {
@@ -104,7 +99,7 @@ fn a_channel_is_silent_by_what_was_read() {
     let mut thread = FeedThread::start(plan, region, rows, shared, commands, halt, Some(room.region()))
         .expect("it starts");
     region.set_state(RegionState::Ready);
-    let reader = Reader::attach(&words).expect("it is ready");
+    let reader = Reader::attach(shown.words()).expect("it is ready");
     let state = || reader.source(0).expect("it has a row").state;
 
     let interface = tickwire_runtime::interface::Interface::find("lo").expect("loopback");

@@ -11,13 +11,14 @@ use tickwire_exchange::Listing;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_feedd::RingContent;
 use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
+use tickwire_feedd::rehearsal::Room;
 use tickwire_feedd::supers::{SuperPublisher, Supers};
 use tickwire_feedd::thread_books::ThreadBooks;
 use tickwire_market::{Nanos, Port, Side};
 use tickwire_receive::receiver::Consumer as _;
 use tickwire_rig::feeds::LiveDay;
 use tickwire_runtime::clock::Clock;
-use tickwire_shm::{BookCopy, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity};
+use tickwire_shm::{BookCopy, Reader, RegionConfig, RegionState, SourceIdentity};
 
 /// Levels of a side in a slot, as the daemon has them by default.
 const LEVELS: u32 = 10;
@@ -32,20 +33,14 @@ pub(super) fn to_shared<C: Channel>(
     with_supers: bool,
 ) -> u64 {
     let symbols = listed.len() as u32 + 1;
-    let config = RegionConfig {
+    let room = Room::of(RegionConfig {
         books: symbols,
         book_levels: LEVELS,
         supers: symbols,
         rings: 1,
         ..RegionConfig::default()
-    };
-    let layout = config.layout().expect("a small region");
-    let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
-    let identity = Identity {
-        generation: Nanos(1),
-        pid: std::process::id(),
-    };
-    let region = Region::format(&words, &config, identity).expect("the words that it asked for");
+    });
+    let region = room.region();
     let about = SourceIdentity {
         name: "day".into(),
         feed_name: "day".into(),
@@ -95,7 +90,7 @@ pub(super) fn to_shared<C: Channel>(
     }
     assert_eq!(channel.state(), FeedState::Live, "nothing was lost");
     if done == day.datagrams().len() {
-        compare(day, listed, &Reader::attach(&words).expect("a region"));
+        compare(day, listed, &Reader::attach(room.words()).expect("a region"));
     }
     channel.next_seq().0 - first.0
 }
