@@ -142,7 +142,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         own_times.mean()
     );
     println!(
-        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory.",
+        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory. A packet behind one is copied before it is timed, as a socket does.",
         format_ns(rehearsed_ns())
     );
     println!(

@@ -223,23 +223,16 @@ impl Touched {
         }
     }
 
-    /// Shares of one side. Which it is nobody can foresee: each side is chosen without a branch, and without
-    /// a place in memory that the side would be written to.
+    /// Shares of a side from one rank on. Which side it is nobody can foresee: both are chosen without a
+    /// branch, and without a place in memory that is found by the side.
     #[inline(always)]
-    fn of_side(side: Side, first: u32, end: u32) -> Touched {
-        let here = |at: Side, value, none| select_unpredictable(side == at, value, none);
-        Touched {
-            changed: SuperFlags(SuperFlags::BIDS.0 << side as u32),
-            first: Side::BOTH.map(|at| here(at, first, u32::MAX)),
-            end: Side::BOTH.map(|at| here(at, end, 0)),
-        }
-    }
-
-    /// Shares from one rank on.
     fn shares(&mut self, side: Side, first: u32, end: u32) {
         self.changed = self.changed.with(SuperFlags(SuperFlags::BIDS.0 << side as u32));
-        self.first[side as usize] = first;
-        self.end[side as usize] = end;
+        for at in Side::BOTH {
+            let (ranks, is_it) = (at as usize, at == side);
+            self.first[ranks] = select_unpredictable(is_it, first, self.first[ranks]);
+            self.end[ranks] = select_unpredictable(is_it, end, self.end[ranks]);
+        }
     }
 }
 
@@ -525,7 +518,8 @@ impl SuperBooks {
         }
         let first = rank(kept, before, merged.away);
         let end = if is_moved { u32::MAX } else { first + 1 };
-        let mut touched = Touched::of_side(event.side, first, end);
+        let mut touched = Touched::NOTHING;
+        touched.shares(event.side, first, end);
         let best = merged.best[event.side as usize];
         // A share behind the best, or one that does not count, is nobody's best.
         if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(feed) {

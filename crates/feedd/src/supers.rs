@@ -344,7 +344,7 @@ impl SuperOut<'_> {
 }
 
 impl SuperSink for SuperOut<'_> {
-    // Where it is called from nearly always, what it is told is put together in registers.
+    // Inlined where a level has changed, so that the update need not be written to memory first.
     #[inline(always)]
     fn on_super(&mut self, _: &SuperRef<'_>, update: &SuperUpdate) {
         let Some(place) = self.places.get_mut(update.id.0 as usize) else {

@@ -47,9 +47,9 @@ impl Neighbours {
         }
     }
 
-    /// A datagram behind such a time as a socket gives it: it has just been copied, and the copy is there
-    /// when the call is over. Where it was kept for the benchmark, the caches have lost it, which on a line
-    /// they have not: to read it there would be timed with the path.
+    /// Gives a datagram as a receive call does: it is copied, and about the time of such a call later the
+    /// copy stands in the caches. A datagram that the benchmark keeps has left them in a pause: read there,
+    /// its way from memory would be timed with the path.
     pub fn receive(&mut self, clock: &Clock, datagram: &[u8]) -> &[u8] {
         self.buffer.clear();
         self.buffer.extend_from_slice(datagram);

@@ -215,7 +215,7 @@ impl Rig {
         let now = book.recv_ts;
         (self.wire.now, self.wire.encodes) = (now, task == Task::Encode);
         before();
-        let (book, tick) = (said_now(book), said_now(tick));
+        let (book, tick) = (said_now(&book), said_now(&tick));
         let begin = Instant::now();
         match task {
             Task::Clock => {}

@@ -240,7 +240,7 @@ fn quoter_by(
                 quoter.rehearse(now, &mut wire);
             }),
         }
-        let update = said_now(update);
+        let update = said_now(&update);
         let begin = Instant::now();
         quoter.on_underlying(now, black_box(&update), &mut wire);
         let end = if until == Until::First {

@@ -68,10 +68,10 @@ pub(crate) fn ladder(options: &[Listed], quoting: &Quoting) -> Box<Ladder> {
     ladder
 }
 
-/// What a book has just said: whatever was done since it was put together, it stands in the caches, as it
-/// does when it comes from the books of the same thread.
-pub(crate) fn said_now(update: BookUpdate) -> BookUpdate {
-    black_box(update)
+/// A copy that stands in the caches, whatever was done since the update was put together: as it does when the
+/// books of the same thread have just said it.
+pub(crate) fn said_now(update: &BookUpdate) -> BookUpdate {
+    *black_box(update)
 }
 
 /// The future's book with a bid and an ask a tick apart, or two.
