@@ -145,7 +145,7 @@ pub struct Books {
     spoilt: bool,
     by_order: bool,
     /// What the last few [`Books::upcoming`] were about, round robin.
-    upcoming: [Upcoming; AHEAD],
+    upcoming: [Announced; AHEAD],
     turn: usize,
     counters: Counters,
     distrusted: Distrusted,
@@ -181,6 +181,31 @@ impl Distrusted {
 
 /// How many messages after a book's line those of its levels are fetched.
 const AHEAD: usize = 8;
+
+/// An [`Upcoming`] as it is kept. In this order: whoever announces it has just written number and price one by
+/// one; kept side by side they would be read as one, which has to wait until both are in the cache.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Announced {
+    order_id: OrderId,
+    instrument: InstrumentId,
+    side: Side,
+    says_where: bool,
+    price: Price,
+}
+
+impl Announced {
+    #[inline(always)]
+    fn of(next: Upcoming) -> Announced {
+        Announced {
+            order_id: next.order_id,
+            instrument: next.instrument,
+            side: next.side,
+            says_where: next.says_where,
+            price: next.price,
+        }
+    }
+}
 
 /// How much of an order goes.
 #[derive(Clone, Copy)]
@@ -233,7 +258,7 @@ impl Books {
             said: config.initial,
             spoilt: false,
             by_order,
-            upcoming: [Upcoming::resting(InstrumentId(u32::MAX), OrderId(u64::MAX)); AHEAD],
+            upcoming: [Announced::of(Upcoming::resting(InstrumentId(u32::MAX), OrderId(u64::MAX))); AHEAD],
             turn: 0,
             distrusted: Distrusted::NONE,
             counters: Counters::default(),
@@ -318,7 +343,7 @@ impl Books {
         prefetch::fetch_near(&self.books, next.instrument.index());
         // Where the book's levels are is written in its line, at which of them an order rests in the order's,
         // and where an order is that was moved in the table's: some messages later they have come.
-        let now = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], next);
+        let now = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], Announced::of(next));
         self.turn = self.turn.wrapping_add(1);
         if let Some(at) = self.books.get(now.instrument.index()) {
             let announced = (now.side, key_of(now.side, now.price));
@@ -342,7 +367,7 @@ impl Books {
             prefetch::fetch(&self.totals, next.instrument.index());
         }
         // [`Books::fetch`] counts on from the last order.
-        self.upcoming[self.turn.wrapping_sub(1) % AHEAD] = next;
+        self.upcoming[self.turn.wrapping_sub(1) % AHEAD] = Announced::of(next);
     }
 
     /// An event of this instrument may come at any time: fetches the lines of its book, of its levels near

@@ -18,16 +18,19 @@ pub enum ChangeKind {
 }
 
 /// One level's change.
+// In this order: price and quantity are written one by one and read a moment later; side by side they would be
+// read as one, which has to wait until both are in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct Change {
     /// The level's price.
     pub price: Price,
-    /// Its quantity now; 0 when removed.
-    pub qty: Volume,
     /// How many levels are better: where it is, or was.
     pub rank: u32,
     /// Its orders now; 0 when removed, or when the feed does not say.
     pub orders: u32,
+    /// Its quantity now; 0 when removed.
+    pub qty: Volume,
     /// The side.
     pub side: Side,
     /// What became of it.

@@ -1,7 +1,7 @@
 //! What a feed says of its instruments beside their books: trading status, last trade, volume, auctions and
 //! imbalances.
 
-use crate::touched;
+use crate::{prefetch, touched};
 use alloc::vec::Vec;
 use tickwire_market::{
     EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, Price, Side, TradingStatus, Volume,
@@ -113,9 +113,18 @@ impl InstrumentStates {
     #[inline]
     pub fn apply(&mut self, event: &mut MarketEvent, executed_at: Option<Price>) {
         match event.kind {
+            EventKind::TradeBreak => self.undo(event),
+            _ => self.note(event, executed_at),
+        }
+    }
+
+    /// [`InstrumentStates::apply`] of an event that is no `TradeBreak`, which is ignored: nothing is put into
+    /// the event, so that nobody needs a copy of it.
+    #[inline]
+    pub fn note(&mut self, event: &MarketEvent, executed_at: Option<Price>) {
+        match event.kind {
             EventKind::Execute => self.trade(event, executed_at),
             EventKind::Trade => self.trade(event, Some(event.price)),
-            EventKind::TradeBreak => self.undo(event),
             EventKind::Status if event.instrument == InstrumentId::WHOLE_FEED => self.venue = event.status,
             EventKind::Status => {
                 if let Some(row) = self.rows.get_mut(event.instrument.index()) {
@@ -124,6 +133,16 @@ impl InstrumentStates {
             }
             EventKind::Imbalance => self.auction(event),
             _ => {}
+        }
+    }
+
+    /// A trade is being applied to the books, and comes here next: fetches the lines it will need. Ignoring it
+    /// is always correct.
+    #[inline]
+    pub fn approach(&self, event: &MarketEvent) {
+        if let Some(row) = self.rows.get(event.instrument.index()) {
+            prefetch::fetch_value(row);
+            prefetch::fetch_value(&self.trades[self.set(event)]);
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) fn fetch_in<T, const N: usize>(rows: &[[T; N]], row: usize, index: us
 }
 
 /// Asks for every cache line of a value itself, not of what it points to.
+#[inline]
 pub fn fetch_value<T>(value: &T) {
     let line = core::ptr::from_ref(value).cast::<[u8; LINE]>();
     for nth in 0..size_of::<T>().div_ceil(LINE) {

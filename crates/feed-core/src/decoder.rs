@@ -277,8 +277,9 @@ impl Announced {
 pub struct Out<'a, S> {
     /// Where events go.
     pub sink: &'a mut S,
-    /// The last event so far.
-    pub held: Option<MarketEvent>,
+    /// The last event so far, if there is any.
+    held: MarketEvent,
+    is_there: bool,
     announced: Announced,
 }
 
@@ -287,7 +288,8 @@ impl<'a, S: EventSink> Out<'a, S> {
     pub fn new(sink: &'a mut S) -> Out<'a, S> {
         Out {
             sink,
-            held: None,
+            held: MarketEvent::default(),
+            is_there: false,
             announced: Announced::default(),
         }
     }
@@ -301,22 +303,23 @@ impl<'a, S: EventSink> Out<'a, S> {
     /// Another event: the one before it goes.
     #[inline(always)]
     pub fn push(&mut self, event: MarketEvent) {
-        if let Some(before) = self.held.replace(event) {
+        if self.is_there {
             self.announced.tell(self.sink);
-            self.sink.on_event(&before);
+            self.sink.on_event(&self.held);
         }
+        (self.held, self.is_there) = (event, true);
         self.announced.wait();
     }
 
     /// The last one goes, marked as such where the match event ends with it.
     #[inline(always)]
     pub fn finish(mut self, ended: bool) {
-        if let Some(mut last) = self.held {
+        if self.is_there {
             self.announced.tell(self.sink);
             if ended {
-                last.flags = last.flags.with(EventFlags::LAST);
+                self.held.flags = self.held.flags.with(EventFlags::LAST);
             }
-            self.sink.on_event(&last);
+            self.sink.on_event(&self.held);
         }
     }
 }

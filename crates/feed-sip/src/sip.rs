@@ -505,10 +505,11 @@ impl Sip {
         event.flags = if changes { without_last(flags) } else { flags }.with(firm);
         sink.on_event(event);
         if changes {
-            for (best, new) in followed.national.iter_mut().zip(quoted.national) {
-                *best = new.unwrap_or(*best);
-            }
-            set_national(event, followed.national, quoted.national_luld);
+            // Side by side and not in a loop, for which both would have to stand in memory.
+            let ([bid, ask], [new_bid, new_ask]) = (followed.national, quoted.national);
+            let national = [new_bid.unwrap_or(bid), new_ask.unwrap_or(ask)];
+            followed.national = national;
+            set_national(event, national, quoted.national_luld);
             let recovers = followed.unsure & UNSURE != 0 && is_sure_again(followed, quoted.national);
             event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
@@ -564,10 +565,22 @@ impl Sip {
     }
 
     /// Tells the best odd lots.
-    pub(crate) fn tell_odd_lots<S: EventSink>(&self, event: &MarketEvent, best: [Best; 2], sink: &mut S) {
-        let mut event = quote(event, best);
-        event.code[..3].copy_from_slice(&[ODD_LOTS, best[0].participant, best[1].participant]);
-        sink.on_event(&event);
+    #[inline(always)]
+    pub(crate) fn tell_odd_lots<S: EventSink>(
+        &mut self,
+        Context { seq, received, flags }: Context,
+        id: InstrumentId,
+        venue_ts: Nanos,
+        best: [Best; 2],
+        sink: &mut S,
+    ) {
+        let event = &mut self.event;
+        (event.seq, event.recv_ts, event.instrument, event.venue_ts) = (seq, received, id, venue_ts);
+        set_quote(event, best);
+        let [bid, ask] = best.map(|side| side.participant);
+        event.code = [ODD_LOTS, bid, ask, 0, 0, 0, 0, 0];
+        event.flags = flags;
+        sink.on_event(event);
     }
 
     /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the
@@ -749,6 +762,14 @@ const fn column(participant: u8) -> usize {
 
 const fn without_last(flags: EventFlags) -> EventFlags {
     EventFlags(flags.0 & !EventFlags::LAST.0)
+}
+
+/// Of an event of a message that has others behind it.
+pub(crate) fn before_others(context: Context) -> Context {
+    Context {
+        flags: without_last(context.flags),
+        ..context
+    }
 }
 
 /// What the venue leaves blank is NUL.

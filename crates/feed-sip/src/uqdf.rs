@@ -21,19 +21,20 @@ mod channel;
 pub use channel::UqdfChannel;
 
 use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
-use crate::sip::{Best, QUOTES, Quoted, Sip};
+use crate::sip::{Best, QUOTES, Quoted, Sip, before_others};
 use crate::{FeedHandler, Filter, Rule, Seen, SipConfig, SubscriptionsFull};
 use core::ops::Range;
 use tickwire_feed_nasdaq::MoldUdp64;
 use tickwire_market::{
-    Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
-    SeqNo, TradingStatus, Venue,
+    Counters, DynSink, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
+    TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, Scaled, WireInt};
 use tickwire_wire_sip::PaddedSymbol;
 use tickwire_wire_sip::uqdf::{
-    self, Action, Body, Bolo, ControlType, Message, MessageHeader, Nbbo, may_be_best,
+    self, Action, Body, Bolo, CombinedLong, CombinedShort, ControlType, Message, MessageHeader, Nbbo,
+    OddLotQuoteLong, OddLotQuoteShort, WithOddLots, may_be_best,
 };
 
 /// The table of these fields: the layouts name them alike.
@@ -104,13 +105,43 @@ impl UqdfDecoder {
             return; // an empty block uses a number and says nothing
         }
         sink.on_message(MessageType::of_letters(category, kind));
+        if let Err(malformed) = self.read(context, id, message, sink) {
+            self.sip.refuse(context, id, malformed, counters, sink);
+        }
+    }
+
+    /// Messages with odd lots are read by layout: one that can be any of them, with all that can follow it,
+    /// would be written to memory first.
+    #[inline(always)]
+    fn read<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        message: &[u8],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        if let Some((m, rest)) = uqdf::with_odd_lots::<CombinedShort>(message) {
+            let more = m.appendages(message, rest)?;
+            self.odd_lots(before_others(context), id, time_of(&m.header), more.bolo, sink)?;
+            return self.quote(context, id, more.nbbo, &fields!(m), sink);
+        }
+        if let Some((m, rest)) = uqdf::with_odd_lots::<CombinedLong>(message) {
+            let more = m.appendages(message, rest)?;
+            self.odd_lots(before_others(context), id, time_of(&m.header), more.bolo, sink)?;
+            return self.quote(context, id, more.nbbo, &fields!(m), sink);
+        }
+        if let Some((m, rest)) = uqdf::with_odd_lots::<OddLotQuoteShort>(message) {
+            let more = m.appendages(message, rest)?;
+            return self.odd_lots(context, id, time_of(&m.header), more.bolo, sink);
+        }
+        if let Some((m, rest)) = uqdf::with_odd_lots::<OddLotQuoteLong>(message) {
+            let more = m.appendages(message, rest)?;
+            return self.odd_lots(context, id, time_of(&m.header), more.bolo, sink);
+        }
         // Read where it was written: moved in whole vectors, it would wait until all of it is in the cache.
-        let told = match &uqdf::parse(message) {
+        match &uqdf::parse(message) {
             Ok(message) => self.tell(context, id, message, sink),
             Err(malformed) => Err(*malformed),
-        };
-        if let Err(malformed) = told {
-            self.sip.refuse(context, id, malformed, counters, sink);
         }
     }
 
@@ -126,34 +157,25 @@ impl UqdfDecoder {
         match message.body {
             Body::QuoteShort(m) => self.quote(context, id, more.nbbo, &fields!(m), sink)?,
             Body::QuoteLong(m) => self.quote(context, id, more.nbbo, &fields!(m), sink)?,
-            Body::CombinedShort(m) => {
-                self.odd_lots_before_quote(event, more.bolo, sink)?;
-                self.quote(context, id, more.nbbo, &fields!(m), sink)?;
-            }
-            Body::CombinedLong(m) => {
-                self.odd_lots_before_quote(event, more.bolo, sink)?;
-                self.quote(context, id, more.nbbo, &fields!(m), sink)?;
-            }
-            Body::OddLotQuoteShort(_) | Body::OddLotQuoteLong(_) => {
-                if let Some(best) = odd_lots(more.bolo)? {
-                    self.sip.tell_odd_lots(&event, best, sink);
-                }
-            }
             Body::CloseRecap(m) => self.close(context, &event, m, more.closes, sink)?,
+            // Those with odd lots have been read by now.
             _ => self.tell_rare(&event, message.body, sink)?,
         }
         Ok(())
     }
 
-    fn odd_lots_before_quote<S: EventSink>(
+    /// Tells the best odd lots, if they changed.
+    #[inline(always)]
+    fn odd_lots<S: EventSink>(
         &mut self,
-        mut event: MarketEvent,
+        context: Context,
+        id: InstrumentId,
+        venue_ts: Nanos,
         bolo: Bolo<'_>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
         if let Some(best) = odd_lots(bolo)? {
-            event.flags = EventFlags(event.flags.0 & !EventFlags::LAST.0);
-            self.sip.tell_odd_lots(&event, best, sink);
+            self.sip.tell_odd_lots(context, id, venue_ts, best, sink);
         }
         Ok(())
     }
@@ -171,10 +193,7 @@ impl UqdfDecoder {
             Best::new(m.bid_market_center, m.bid_price, m.bid_size)?,
             Best::new(m.ask_market_center, m.ask_price, m.ask_size)?,
         ];
-        let inner = Context {
-            flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
-            ..context
-        };
+        let inner = before_others(context);
         for close in closes {
             let own = [
                 Best::new(close.market_center, close.bid_price, close.bid_size)?,
@@ -440,6 +459,7 @@ fn national(said: Nbbo<'_>, own: [Best; 2]) -> Result<[Option<Best>; 2], Malform
     }
 }
 
+#[inline(always)]
 fn odd_lots(said: Bolo<'_>) -> Result<Option<[Best; 2]>, Malformed> {
     let long = match said {
         Bolo::Unchanged => return Ok(None),

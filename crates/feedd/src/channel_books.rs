@@ -254,22 +254,32 @@ impl<'r> ChannelBooks<'r> {
         {
             ring.event(self.source, event);
         }
+        let says_state = says_state(event.kind);
+        if says_state {
+            self.states.approach(event);
+        }
         let outcome = self.books.apply(event).outcome();
         self.cause = Cause {
             seq: event.seq,
             venue_ts: event.venue_ts,
             recv_ts: event.recv_ts,
         };
-        if !says_state(event.kind) {
-            return self.follow(event, outcome, shared);
+        if says_state {
+            let executed_at = match event.kind {
+                EventKind::TradeBreak => return self.follow_break(event, outcome, shared),
+                EventKind::Execute => self.books.executed_at(event),
+                _ => None,
+            };
+            self.states.note(event, executed_at);
         }
-        let executed_at = match event.kind {
-            EventKind::Execute => self.books.executed_at(event),
-            _ => None,
-        };
-        // A broken trade's price and quantity are put into the event.
+        self.follow(event, outcome, shared);
+    }
+
+    /// A broken trade's price and quantity are put into the event.
+    #[cold]
+    fn follow_break(&mut self, event: &MarketEvent, outcome: Outcome, shared: &mut ThreadShared<'r>) {
         let mut told = *event;
-        self.states.apply(&mut told, executed_at);
+        self.states.apply(&mut told, None);
         self.follow(&told, outcome, shared);
     }
 
@@ -408,10 +418,12 @@ impl<'r> ChannelBooks<'r> {
         };
         // What is shown anew is no news.
         let is_news = core::mem::take(&mut place.is_pending);
-        let unshown = core::mem::replace(&mut place.unshown, Unshown::NOTHING);
         let Some(book) = self.books.book(instrument) else {
             return;
         };
+        // Read where it stands, field by field as it was written a moment ago: a copy of more at once would
+        // wait until that has reached the cache.
+        let unshown = &mut place.unshown;
         if let Some(ring) = &mut shared.ring
             && is_news
             && unshown.is_book
@@ -424,10 +436,9 @@ impl<'r> ChannelBooks<'r> {
             };
             ring.update(self.source, &update);
         }
-        if !place.naming.is_shown() {
-            return;
-        }
-        let Some(slot) = &mut place.slot else { return };
+        let Some(slot) = place.slot.as_mut().filter(|_| place.naming.is_shown()) else {
+            return *unshown = Unshown::NOTHING;
+        };
         let mut edit = self.writer.edit(slot);
         if unshown.is_book {
             for side in unshown.sides() {
@@ -446,6 +457,7 @@ impl<'r> ChannelBooks<'r> {
         if unshown.is_trade {
             write_trade(&mut edit, &self.states, instrument);
         }
+        *unshown = Unshown::NOTHING;
         edit.cause(self.cause.seq, self.cause.venue_ts, self.cause.recv_ts);
         // The stamp is taken right before the two stores that make the book visible.
         let ns = shared.clock.span_ns(tsc().wrapping_sub(self.stamp));

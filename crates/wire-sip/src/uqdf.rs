@@ -732,29 +732,10 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
             adf_mpids: tail.adf_mpids(78, m.adf_mpid)?,
             ..Appendages::NONE
         },
-        Body::CombinedShort(m) => Appendages {
-            nbbo: tail.nbbo(46, m.nbbo)?,
-            bolo: tail.bolo(48, m.bolo)?,
-            odd_lots: tail.odd_lots(49, m.odd_lot_type, m.odd_lot_count)?,
-            ..Appendages::NONE
-        },
-        Body::CombinedLong(m) => Appendages {
-            nbbo: tail.nbbo(76, m.nbbo)?,
-            adf_mpids: tail.adf_mpids(78, m.adf_mpid)?,
-            bolo: tail.bolo(79, m.bolo)?,
-            odd_lots: tail.odd_lots(80, m.odd_lot_type, m.odd_lot_count)?,
-            ..Appendages::NONE
-        },
-        Body::OddLotQuoteShort(m) => Appendages {
-            bolo: tail.bolo(35, m.bolo)?,
-            odd_lots: tail.odd_lots(36, m.odd_lot_type, m.odd_lot_count)?,
-            ..Appendages::NONE
-        },
-        Body::OddLotQuoteLong(m) => Appendages {
-            bolo: tail.bolo(49, m.bolo)?,
-            odd_lots: tail.odd_lots(50, m.odd_lot_type, m.odd_lot_count)?,
-            ..Appendages::NONE
-        },
+        Body::CombinedShort(m) => m.appendages(bytes, rest)?,
+        Body::CombinedLong(m) => m.appendages(bytes, rest)?,
+        Body::OddLotQuoteShort(m) => m.appendages(bytes, rest)?,
+        Body::OddLotQuoteLong(m) => m.appendages(bytes, rest)?,
         Body::GeneralAdministrative(m) => Appendages {
             text: tail.many(m.text_length)?,
             ..Appendages::NONE
@@ -798,14 +779,81 @@ pub fn quote_short(bytes: &[u8]) -> Option<(&QuoteShort, &[u8])> {
     is_one.then_some((m, rest))
 }
 
-/// What is left of a message.
+/// The four messages that carry odd lots, which are most of the feed since 2026.
+pub trait WithOddLots: Pod {
+    /// Category and type.
+    const KIND: [u8; 2];
+
+    /// The message header.
+    fn header(&self) -> &MessageHeader;
+
+    /// What the indicators say of `rest`, the bytes behind the fixed part of the message `bytes`.
+    fn appendages<'a>(&self, bytes: &'a [u8], rest: &'a [u8]) -> Result<Appendages<'a>, Malformed>;
+}
+
+/// The short way of one of these: its fixed part and what follows it. `None` for any other message.
+#[inline(always)]
+pub fn with_odd_lots<M: WithOddLots>(bytes: &[u8]) -> Option<(&M, &[u8])> {
+    let (m, rest) = layout::split::<M>(bytes)?;
+    let header = m.header();
+    let is_one = [header.category.0, header.kind.0] == M::KIND;
+    (is_one && header.version.0 == VERSION).then_some((m, rest))
+}
+
+/// The table of the messages with odd lots: which parts their indicators tell of, and where these stand.
+macro_rules! with_odd_lots {
+    ($($name:ident { $($part:ident: $offset:literal $($field:ident)+;)* })*) => {$(
+        impl WithOddLots for $name {
+            const KIND: [u8; 2] = $name::KIND;
+
+            #[inline(always)]
+            fn header(&self) -> &MessageHeader {
+                &self.header
+            }
+
+            #[inline(always)]
+            fn appendages<'a>(&self, bytes: &'a [u8], rest: &'a [u8]) -> Result<Appendages<'a>, Malformed> {
+                let mut tail = Tail { whole: bytes, rest };
+                Ok(Appendages {
+                    $($part: tail.$part($offset, $(self.$field),+)?,)*
+                    ..Appendages::NONE
+                })
+            }
+        }
+    )*};
+}
+
+with_odd_lots! {
+    CombinedShort {
+        nbbo: 46 nbbo;
+        bolo: 48 bolo;
+        odd_lots: 49 odd_lot_type odd_lot_count;
+    }
+    CombinedLong {
+        nbbo: 76 nbbo;
+        adf_mpids: 78 adf_mpid;
+        bolo: 79 bolo;
+        odd_lots: 80 odd_lot_type odd_lot_count;
+    }
+    OddLotQuoteShort {
+        bolo: 35 bolo;
+        odd_lots: 36 odd_lot_type odd_lot_count;
+    }
+    OddLotQuoteLong {
+        bolo: 49 bolo;
+        odd_lots: 50 odd_lot_type odd_lot_count;
+    }
+}
+
+/// What is left of a message. Its parts are read where they are wanted: what a call gave back would be
+/// written to memory and waited for.
 struct Tail<'a> {
     whole: &'a [u8],
     rest: &'a [u8],
 }
 
 impl<'a> Tail<'a> {
-    #[inline]
+    #[inline(always)]
     fn nbbo(&mut self, offset: u16, indicator: Char) -> Result<Nbbo<'a>, Malformed> {
         Ok(
             match NbboIndicator::from_wire(indicator.0).ok_or(bad(offset, indicator))? {
@@ -818,6 +866,7 @@ impl<'a> Tail<'a> {
         )
     }
 
+    #[inline(always)]
     fn adf_mpids(&mut self, offset: u16, indicator: Char) -> Result<Option<&'a AdfMpids>, Malformed> {
         match MpidIndicator::from_wire(indicator.0).ok_or(bad(offset, indicator))? {
             MpidIndicator::NotApplicable | MpidIndicator::Unchanged | MpidIndicator::Gone => Ok(None),
@@ -825,6 +874,7 @@ impl<'a> Tail<'a> {
         }
     }
 
+    #[inline(always)]
     fn bolo(&mut self, offset: u16, indicator: Char) -> Result<Bolo<'a>, Malformed> {
         Ok(
             match BoloIndicator::from_wire(indicator.0).ok_or(bad(offset, indicator))? {
@@ -837,6 +887,7 @@ impl<'a> Tail<'a> {
         )
     }
 
+    #[inline(always)]
     fn odd_lots(&mut self, offset: u16, indicator: Char, count: U16) -> Result<OddLots<'a>, Malformed> {
         Ok(
             match OddLotType::from_wire(indicator.0).ok_or(bad(offset, indicator))? {
@@ -858,6 +909,7 @@ impl<'a> Tail<'a> {
         Ok(part)
     }
 
+    #[inline(always)]
     fn many<T>(&mut self, count: U16) -> Result<&'a [T], Malformed>
     where
         T: Pod,

@@ -13,7 +13,10 @@ use support::shown;
 use tickwire_testdata::{self as testdata, hex, unhex};
 use tickwire_wire_nasdaq::moldudp64;
 use tickwire_wire_sip::Malformed;
-use tickwire_wire_sip::uqdf::{self, Body, MessageHeader, Nbbo};
+use tickwire_wire_sip::uqdf::{
+    self, Appendages, Body, CombinedLong, CombinedShort, MessageHeader, Nbbo, OddLotQuoteLong,
+    OddLotQuoteShort, WithOddLots,
+};
 
 /// Message type to number seen.
 type Counts = BTreeMap<String, usize>;
@@ -179,6 +182,7 @@ fn every_length_below_the_parts_is_truncated_and_every_other_type_unknown() {
             choose(&digest, &text(kind), &mut bytes, round);
             let size = uqdf::parse(&bytes).unwrap().parts().concat().len();
             for have in 0..size {
+                check_short_way(&bytes[..have]);
                 let got = uqdf::parse(&bytes[..have]);
                 assert!(
                     matches!(got, Err(Malformed::Truncated { need, have: h }) if need > h && usize::from(h) == have)
@@ -220,6 +224,22 @@ fn an_indicator_outside_the_specification_is_refused_where_it_stands() {
             value: b'2'
         })
     );
+    for (kind, offsets) in [
+        (*b"QC", &[46_u16, 48, 49][..]),
+        (*b"QD", &[76, 78, 79, 80]),
+        (*b"QA", &[35, 36]),
+        (*b"QB", &[49, 50]),
+    ] {
+        for &offset in offsets {
+            let mut bytes = [b'0'; 100];
+            bytes[0] = uqdf::VERSION;
+            bytes[1..3].copy_from_slice(&kind);
+            bytes[usize::from(offset)] = b'9';
+            let refused = Malformed::BadValue { offset, value: b'9' };
+            assert_eq!(uqdf::parse(&bytes), Err(refused), "{}", text(kind));
+            check_short_way(&bytes);
+        }
+    }
 }
 
 #[test]
@@ -246,6 +266,7 @@ proptest! {
             choose(&digest(), &text(kind), &mut bytes, round);
         }
         let _ = uqdf::symbol(&bytes);
+        check_short_way(&bytes);
         if let Ok(message) = uqdf::parse(&bytes) {
             prop_assert!(bytes.starts_with(&message.parts().concat()));
             prop_assert!(shown(|f| message.visit(f)).len() >= 8);
@@ -271,6 +292,7 @@ fn choose(digest: &Digest, kind: &str, bytes: &mut [u8], round: usize) {
 
 /// Decodes with both decoders and compares field by field.
 fn check(digest: &Digest, bytes: &[u8]) {
+    check_short_way(bytes);
     let message = uqdf::parse(bytes).unwrap_or_else(|e| panic!("{e}: {}", hex(bytes)));
     let shown: Vec<String> = shown(|f| message.visit(f))
         .into_iter()
@@ -310,6 +332,35 @@ fn check(digest: &Digest, bytes: &[u8]) {
     }
     assert_eq!(message.parts().concat(), &bytes[..at]);
     assert_eq!(shown, naive, "{}: {}", kind(bytes), hex(bytes));
+}
+
+/// The short way of a message with odd lots tells what the long one tells, or refuses it for the same reason; it
+/// is that of no other message.
+fn check_short_way(bytes: &[u8]) {
+    fn of<M: WithOddLots>(bytes: &[u8]) -> Option<Result<Appendages<'_>, Malformed>> {
+        uqdf::with_odd_lots::<M>(bytes).map(|(m, rest)| m.appendages(bytes, rest))
+    }
+    let whole = uqdf::parse(bytes);
+    let ways = [
+        of::<CombinedShort>(bytes),
+        of::<CombinedLong>(bytes),
+        of::<OddLotQuoteShort>(bytes),
+        of::<OddLotQuoteLong>(bytes),
+    ];
+    match ways.into_iter().flatten().next() {
+        Some(told) => assert_eq!(told, whole.map(|message| message.appendages), "{}", hex(bytes)),
+        None => assert!(
+            !whole.is_ok_and(|message| matches!(
+                message.body,
+                Body::CombinedShort(_)
+                    | Body::CombinedLong(_)
+                    | Body::OddLotQuoteShort(_)
+                    | Body::OddLotQuoteLong(_)
+            )),
+            "{}",
+            hex(bytes)
+        ),
+    }
 }
 
 fn digest() -> Digest {

@@ -169,6 +169,22 @@ fn status_and_auction_are_the_latest_word() {
 }
 
 #[test]
+fn a_noted_break_changes_nothing_and_a_noted_trade_is_an_applied_one() {
+    let mut noted = InstrumentStates::new(8, 64);
+    let mut applied = InstrumentStates::new(8, 64);
+    noted.note(&trade(1, 100, 10), None);
+    let state = after(&mut applied, trade(1, 100, 10));
+    assert_eq!(noted.get(STOCK), Some(&state));
+    let broken = MarketEvent {
+        kind: EventKind::TradeBreak,
+        ..trade(1, 0, 0)
+    };
+    noted.approach(&broken);
+    noted.note(&broken, None);
+    assert_eq!(noted.get(STOCK), Some(&state));
+}
+
+#[test]
 fn random_trades_and_breaks_add_up_as_on_paper() {
     for seed in 1..=8 {
         let mut rng = Rng::new(seed);
