@@ -244,30 +244,34 @@ pub fn count_bad_value(counters: &mut Counters) {
 /// read.
 #[derive(Default)]
 pub struct Announced {
-    /// That of the waiting event, if it is the first of its message.
-    waiting: Option<MessageType>,
+    /// That of the waiting event, if it is the first of its message. A flag and no `Option`, which is moved as
+    /// a whole and waits until both of its parts, written a moment before, are in the cache.
+    waiting: MessageType,
+    is_waiting: bool,
     /// The message being read, until it has an event.
-    read: Option<MessageType>,
+    read: MessageType,
+    is_read: bool,
 }
 
 impl Announced {
     /// Another message is being read. One without events goes unannounced.
     #[inline(always)]
     pub fn read(&mut self, kind: MessageType) {
-        self.read = Some(kind);
+        (self.read, self.is_read) = (kind, true);
     }
 
     /// An event of the message being read takes the place of the waiting one, which has gone.
     #[inline(always)]
     pub fn wait(&mut self) {
-        self.waiting = self.read.take();
+        (self.waiting, self.is_waiting) = (self.read, self.is_read);
+        self.is_read = false;
     }
 
     /// The waiting event goes.
     #[inline(always)]
     pub fn tell<S: EventSink>(&mut self, sink: &mut S) {
-        if let Some(kind) = self.waiting.take() {
-            sink.on_message(kind);
+        if core::mem::take(&mut self.is_waiting) {
+            sink.on_message(self.waiting);
         }
     }
 }

@@ -325,7 +325,7 @@ impl<const N: usize> Stack<N> {
                 let kept = len.min(usize::from(self.depth) - 1);
                 let pushed_out = (kept < len).then(|| self.rows[kept]);
                 self.rows.copy_within(at..kept, at + 1);
-                self.rows[at] = row;
+                self.set(at, row);
                 self.len = kept as u8 + 1;
                 pushed_out
             }
@@ -335,8 +335,19 @@ impl<const N: usize> Stack<N> {
                 self.len -= 1;
                 Some(gone)
             }
-            _ => Some(core::mem::replace(&mut self.rows[at], row)),
+            _ => {
+                let old = self.rows[at];
+                self.set(at, row);
+                Some(old)
+            }
         }
+    }
+
+    /// Field by field, as the row was made: moved as a whole, it would be waited for.
+    #[inline(always)]
+    fn set(&mut self, at: usize, Row { price, qty, orders }: Row) {
+        let place = &mut self.rows[at];
+        (place.price, place.qty, place.orders) = (price, qty, orders);
     }
 
     /// The same where a price may be there twice.
