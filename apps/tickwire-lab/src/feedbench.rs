@@ -397,7 +397,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         );
     }
     println!(
-        "In a pause others have the caches (the thread walks through memory), and orders are rehearsed every {}, as by a thread that never sleeps. A packet behind one is copied before it is timed, as a socket does.",
+        "In a pause others have the caches (the thread walks through memory), and orders are rehearsed every {}, as by a thread that never sleeps. A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
         format_ns(rehearsed_ns())
     );
     println!("every book equals the venue's at every level that the feed shows");

@@ -702,7 +702,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         stamp_cost_ns()
     );
     println!(
-        "In a pause others have the caches (the thread walks through memory), and packets are rehearsed every {}, as by a thread that never sleeps (daemon.rehearse_us). A packet behind one is copied before it is timed, as a socket does.",
+        "In a pause others have the caches (the thread walks through memory), and packets are rehearsed every {}, as by a thread that never sleeps (daemon.rehearse_us). A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
         format_ns(rehearsed_ns())
     );
     println!("every book read back from shared memory equals the venue's");

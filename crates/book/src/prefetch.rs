@@ -40,6 +40,18 @@ pub fn fetch_value<T>(value: &T) {
     }
 }
 
+/// Asks for every cache line of a packet.
+#[inline]
+pub fn fetch_bytes(bytes: &[u8]) {
+    for at in (0..bytes.len()).step_by(LINE) {
+        hint(&raw const bytes[at]);
+    }
+    // Where it does not begin with a line, it ends in another one.
+    if let Some(last) = bytes.last() {
+        hint(last);
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn hint<T>(item: *const T) {

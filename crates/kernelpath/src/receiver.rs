@@ -310,6 +310,14 @@ impl KernelReceiver {
         Some(delivery)
     }
 
+    /// What waits behind the next delivery of each queue, as it lies in memory. A card writes packets to
+    /// memory or the last cache, and another processor to its own: who asks for their lines before the next
+    /// delivery is taken need not wait for them afterwards.
+    #[inline]
+    pub fn behind(&self) -> impl Iterator<Item = &[u8]> {
+        self.sockets.iter().filter_map(XdpSocket::behind::<META_SIZE>)
+    }
+
     /// The queue whose turn it is, and whether its next delivery is to be taken. They take turns, but a
     /// delivery waits for those before it: they lie in other rings already, or will when the processor that
     /// has numbered them has come to the end of what its card gave it.

@@ -847,11 +847,24 @@ fn overrun_reader(pair: &VethPair, steps: &Steps) {
         steps.reach(1);
         steps.wait_for(2);
         let mut read = 0;
-        while let Some(delivery) = receiver.recv() {
+        // Before a delivery is taken, what is behind it lies open: it is the one that is taken next.
+        let (mut open, mut foreseen) = (Vec::new(), 0);
+        loop {
+            let behind: Vec<Vec<u8>> = receiver.behind().map(<[u8]>::to_vec).collect();
+            let Some(delivery) = receiver.recv() else { break };
             assert_eq!(delivery.lost, 0, "what is in the ring is whole");
+            if let [frame] = open.as_slice() {
+                let frame: &Vec<u8> = frame;
+                assert!(frame.ends_with(delivery.payload), "delivery {read}");
+                foreseen += 1;
+            }
+            open = behind;
             read += 1;
         }
+        assert!(open.is_empty(), "nothing is behind the last one");
         assert!(read <= 64, "{read} frames of 64");
+        // Of the first one it was not known yet that others are behind it.
+        assert_eq!(foreseen, read - 2);
         assert!(receiver.drops().expect("statistics").total() > 0);
         assert!(receiver.filter().is_armed(0));
         steps.reach(3);

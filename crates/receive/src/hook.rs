@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::net::SocketAddrV4;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use tickwire_book::prefetch;
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::layout::Count;
@@ -300,6 +301,7 @@ impl Hook {
     pub(crate) fn receive<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) -> Taken {
         let mut taken = Taken::Nothing;
         for _ in 0..PACKETS_PER_LOOK {
+            self.receiver.behind().for_each(prefetch::fetch_bytes);
             let Some(delivery) = self.receiver.recv() else {
                 return taken;
             };

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use tickwire_book::Books;
+use tickwire_book::{Books, prefetch};
 use tickwire_exchange::{Engine, generate_itch};
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed};
 use tickwire_market::{EventSink, InstrumentId, MarketEvent, SeqNo, Side, Symbol, Upcoming};
@@ -91,8 +91,20 @@ impl Recorded {
 /// MoldUDP64's name of the session.
 pub const SESSION: &[u8; 10] = b"BENCHMARK0";
 
-/// Walks length-prefixed packets.
+/// Walks length-prefixed packets. The lines of the packet behind the next one are asked for, as the receive
+/// loop behind AF_XDP does; a packet of a socket has just been copied. Read from memory where they lie, the
+/// packets would be timed with what is done to them.
 pub fn walk(packets: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut ahead = prefixed(packets);
+    ahead.next();
+    prefixed(packets).inspect(move |_| {
+        if let Some(behind) = ahead.next() {
+            prefetch::fetch_bytes(behind);
+        }
+    })
+}
+
+fn prefixed(packets: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = packets;
     std::iter::from_fn(move || {
         let (len, tail) = rest.split_first_chunk::<2>()?;

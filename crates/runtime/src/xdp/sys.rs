@@ -486,6 +486,18 @@ impl Ring {
         Some(unsafe { self.entry::<T>().read() })
     }
 
+    /// What is behind that, as far as the kernel was seen to have produced it.
+    #[inline(always)]
+    fn behind<T: Copy>(&self) -> Option<T> {
+        let next = self.own.wrapping_add(1);
+        if self.own == self.other || next == self.other {
+            return None;
+        }
+        // SAFETY: masked, so within the entries of the mapping; between consumer and producer: written by the
+        // kernel before its release of the producer, and ours until the consumer moves.
+        Some(unsafe { self.entries.cast::<T>().add((next & self.mask) as usize).read() })
+    }
+
     /// Takes what the kernel has produced next.
     #[inline(always)]
     fn take<T: Copy>(&mut self) -> Option<T> {
@@ -657,6 +669,24 @@ impl Rings {
         // SAFETY: within the frames for receiving, checked above; the descriptor says that the kernel has
         // written the frame and what stands in front of it, and it is ours until it is given back.
         Some(unsafe { self.frames.start.add(start - META).cast::<[u8; META]>().read() })
+    }
+
+    /// The frame behind the next one with what stands in front of it, as far as the kernel was seen to have
+    /// given it.
+    #[inline(always)]
+    pub(super) fn behind<const META: usize>(&self) -> Option<&[u8]> {
+        let descriptor = self.receive.behind::<libc::xdp_desc>()?;
+        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
+        let end = start.checked_add(length)?;
+        if start < META || end > self.count as usize * FRAME {
+            return None;
+        }
+        // SAFETY: within the frames for receiving, checked above; the descriptor makes the frame ours until
+        // it is given back, which takes `&mut self` and so ends the borrow.
+        Some(unsafe {
+            let at = self.frames.start.add(start - META);
+            std::slice::from_raw_parts(at.as_ptr(), META + length)
+        })
     }
 
     /// A frame goes back to the kernel; what stood in front of it is made void first, as the next packet may
