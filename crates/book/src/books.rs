@@ -182,8 +182,8 @@ impl Distrusted {
 /// How many messages after a book's line those of its levels are fetched.
 const AHEAD: usize = 8;
 
-/// An [`Upcoming`] as it is kept. In this order: whoever announces it has just written number and price one by
-/// one; kept side by side they would be read as one, which has to wait until both are in the cache.
+/// An [`Upcoming`] as it is kept. In this order: whoever announces it has just written number and price one
+/// by one; kept side by side they would be read as one, which has to wait until both are in the cache.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Announced {

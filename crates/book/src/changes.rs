@@ -18,8 +18,8 @@ pub enum ChangeKind {
 }
 
 /// One level's change.
-// In this order: price and quantity are written one by one and read a moment later; side by side they would be
-// read as one, which has to wait until both are in the cache.
+// In this order: price and quantity are written one by one and read a moment later; side by side they would
+// be read as one, which has to wait until both are in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Change {

@@ -136,8 +136,8 @@ impl InstrumentStates {
         }
     }
 
-    /// A trade is being applied to the books, and comes here next: fetches the lines it will need. Ignoring it
-    /// is always correct.
+    /// A trade is being applied to the books, and comes here next: fetches the lines it will need. Ignoring
+    /// it is always correct.
     #[inline]
     pub fn approach(&self, event: &MarketEvent) {
         if let Some(row) = self.rows.get(event.instrument.index()) {

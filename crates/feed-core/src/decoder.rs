@@ -244,8 +244,8 @@ pub fn count_bad_value(counters: &mut Counters) {
 /// read.
 #[derive(Default)]
 pub struct Announced {
-    /// That of the waiting event, if it is the first of its message. A flag and no `Option`, which is moved as
-    /// a whole and waits until both of its parts, written a moment before, are in the cache.
+    /// That of the waiting event, if it is the first of its message. A flag and no `Option`, which is moved
+    /// as a whole and waits until both of its parts, written a moment before, are in the cache.
     waiting: MessageType,
     is_waiting: bool,
     /// The message being read, until it has an event.

@@ -334,8 +334,8 @@ fn check(digest: &Digest, bytes: &[u8]) {
     assert_eq!(shown, naive, "{}: {}", kind(bytes), hex(bytes));
 }
 
-/// The short way of a message with odd lots tells what the long one tells, or refuses it for the same reason; it
-/// is that of no other message.
+/// The short way of a message with odd lots tells what the long one tells, or refuses it for the same reason;
+/// it is that of no other message.
 fn check_short_way(bytes: &[u8]) {
     fn of<M: WithOddLots>(bytes: &[u8]) -> Option<Result<Appendages<'_>, Malformed>> {
         uqdf::with_odd_lots::<M>(bytes).map(|(m, rest)| m.appendages(bytes, rest))

@@ -136,9 +136,9 @@ impl XdpSocket {
         self.rings.look()
     }
 
-    /// The frame behind the one that [`XdpSocket::recv`] would give, with the `META` bytes in front of it, for
-    /// who wants its lines to be in the cache by then. `None` if none is known to be there: the kernel is not
-    /// asked.
+    /// The frame behind the one that [`XdpSocket::recv`] would give, with the `META` bytes in front of it,
+    /// for who wants its lines to be in the cache by then. `None` if none is known to be there: the kernel is
+    /// not asked.
     #[inline]
     pub fn behind<const META: usize>(&self) -> Option<&[u8]> {
         self.rings.behind::<META>()
