@@ -142,7 +142,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         own_times.mean()
     );
     println!(
-        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory. A packet behind one is copied before it is timed, as a socket does.",
+        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory. A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
         format_ns(rehearsed_ns())
     );
     println!(

@@ -465,11 +465,11 @@ impl Ring {
         unsafe { word.as_ref() }
     }
 
-    /// The entry that our position is at.
-    fn entry<T>(&self) -> NonNull<T> {
+    /// The entry that a position is at.
+    fn entry<T>(&self, position: u32) -> NonNull<T> {
         // SAFETY: masked, so within the entries of the mapping; their size is T's, as every ring is used for
         // one type.
-        unsafe { self.entries.cast::<T>().add((self.own & self.mask) as usize) }
+        unsafe { self.entries.cast::<T>().add((position & self.mask) as usize) }
     }
 
     /// What the kernel has produced next, which [`Ring::take`] takes.
@@ -483,7 +483,7 @@ impl Ring {
         }
         // SAFETY: between consumer and producer: written by the kernel before its release of the producer,
         // and ours until the consumer moves.
-        Some(unsafe { self.entry::<T>().read() })
+        Some(unsafe { self.entry::<T>(self.own).read() })
     }
 
     /// What is behind that, as far as the kernel was seen to have produced it.
@@ -493,9 +493,9 @@ impl Ring {
         if self.own == self.other || next == self.other {
             return None;
         }
-        // SAFETY: masked, so within the entries of the mapping; between consumer and producer: written by the
-        // kernel before its release of the producer, and ours until the consumer moves.
-        Some(unsafe { self.entries.cast::<T>().add((next & self.mask) as usize).read() })
+        // SAFETY: between consumer and producer: written by the kernel before its release of the producer,
+        // and ours until the consumer moves.
+        Some(unsafe { self.entry::<T>(next).read() })
     }
 
     /// Takes what the kernel has produced next.
@@ -517,7 +517,7 @@ impl Ring {
             }
         }
         // SAFETY: between producer and consumer + size: ours until the producer moves.
-        unsafe { self.entry::<T>().write(entry) };
+        unsafe { self.entry::<T>(self.own).write(entry) };
         self.own = self.own.wrapping_add(1);
         Ring::word(&self.producer).store(self.own, Ordering::Release);
         true
@@ -640,15 +640,10 @@ impl Rings {
             self.give_back(address, META);
         }
         let descriptor = self.receive.take::<libc::xdp_desc>()?;
-        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
         self.lent = Some(descriptor.addr);
-        // The kernel's word is checked all the same: a frame outside of the area is no frame.
-        let end = start.checked_add(length)?;
-        if start < META || end > self.count as usize * FRAME {
-            return None;
-        }
-        // SAFETY: within the frames for receiving, checked above; the descriptor makes the frame ours until
-        // it is given back, which takes `&mut self` and so ends the borrow.
+        let (start, length) = self.place::<META>(&descriptor)?;
+        // SAFETY: within the frames for receiving, as `place` checks; the descriptor makes the frame ours
+        // until it is given back, which takes `&mut self` and so ends the borrow.
         let (meta, frame) = unsafe {
             let at = self.frames.start.add(start);
             let meta = at.sub(META).cast::<[u8; META]>().read();
@@ -676,17 +671,22 @@ impl Rings {
     #[inline(always)]
     pub(super) fn behind<const META: usize>(&self) -> Option<&[u8]> {
         let descriptor = self.receive.behind::<libc::xdp_desc>()?;
-        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
-        let end = start.checked_add(length)?;
-        if start < META || end > self.count as usize * FRAME {
-            return None;
-        }
-        // SAFETY: within the frames for receiving, checked above; the descriptor makes the frame ours until
-        // it is given back, which takes `&mut self` and so ends the borrow.
+        let (start, length) = self.place::<META>(&descriptor)?;
+        // SAFETY: within the frames for receiving, as `place` checks; the descriptor makes the frame ours
+        // until it is given back, which takes `&mut self` and so ends the borrow.
         Some(unsafe {
             let at = self.frames.start.add(start - META);
             std::slice::from_raw_parts(at.as_ptr(), META + length)
         })
+    }
+
+    /// Where a received frame begins, and its length. The kernel's word is checked all the same: a frame that
+    /// is not, with what stands in front of it, among the frames for receiving is no frame.
+    #[inline(always)]
+    fn place<const META: usize>(&self, descriptor: &libc::xdp_desc) -> Option<(usize, usize)> {
+        let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
+        let end = start.checked_add(length)?;
+        (start >= META && end <= self.count as usize * FRAME).then_some((start, length))
     }
 
     /// A frame goes back to the kernel; what stood in front of it is made void first, as the next packet may
