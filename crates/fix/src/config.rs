@@ -19,7 +19,7 @@ pub enum Role {
 
 /// A text that nobody must read in a log: it prints as asterisks. Up to 63 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Secret(Text<63>);
+pub struct Secret(Text<8>);
 
 impl Secret {
     /// A secret; `None` if it is longer than 63 bytes or has a byte that is not printable ASCII.
@@ -52,7 +52,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Credentials {
     /// Username (553).
-    pub username: Text<63>,
+    pub username: Text<8>,
     /// Password (554).
     pub password: Secret,
     /// NewPassword (925): the peer is to change it.

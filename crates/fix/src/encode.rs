@@ -9,7 +9,7 @@ use crate::number::{E8, ZEROS, byte_sum, decimal, digits8, over_power_of_ten, sh
 use crate::scan::{SOH, WordSum};
 use crate::time::Stamp;
 use crate::version::Version;
-use tickwire_market::ascii::short_word;
+use tickwire_market::ascii::{bytes_of, short_word};
 use tickwire_market::{Nanos, Price};
 
 /// The message did not fit the buffer, or a value was empty or held a separator.
@@ -265,8 +265,10 @@ impl<'b> Encoder<'b> {
             self.put_word(word, len);
             return self.put_word(digits8((value % E8) as u32), 8);
         }
-        let (text, len) = decimal(value);
-        self.push(&text[..len]);
+        let ([first, second, third], len) = decimal(value);
+        self.put_word(first, 8);
+        self.put_word(second, 8);
+        self.put_word(third, len - 16);
     }
 
     /// A price: at least two decimals, as many as make it exact.
@@ -489,9 +491,10 @@ fn any_price(value: Price) -> ([u8; 24], usize) {
     }
     let raw = value.raw().unsigned_abs();
     let (digits, width) = decimal(raw / 1_000_000_000);
-    put(&digits[..width]);
+    put(&bytes_of(digits).as_flattened()[..width]);
     // The point and nine decimals, after a digit that is there to be one.
-    let (mut decimals, _) = decimal(1_000_000_000 + raw % 1_000_000_000);
+    let mut decimals = bytes_of(decimal(1_000_000_000 + raw % 1_000_000_000).0);
+    let decimals = decimals.as_flattened_mut();
     decimals[0] = b'.';
     let zeros = decimals[3..10]
         .iter()

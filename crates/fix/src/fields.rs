@@ -157,13 +157,13 @@ impl<'a> Fields<'a> {
 
     /// A text of bounded length, in place of the empty one; `None` if it is none.
     #[inline(always)]
-    pub(crate) fn text_to<const N: usize>(&self, field: Field, to: &mut Text<N>) -> Option<()> {
+    pub(crate) fn text_to<const W: usize>(&self, field: Field, to: &mut Text<W>) -> Option<()> {
         to.read_message(self.bytes, field.start as usize, field.end as usize)
     }
 
     /// A text of bounded length.
     #[inline(always)]
-    pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {
+    pub fn text<const W: usize>(&self, field: Field) -> Result<Text<W>, Fault> {
         Text::from_message(self.bytes, field.start as usize, field.end as usize)
             .ok_or(Fault::value(field.tag))
     }

@@ -151,7 +151,7 @@ pub const fn is_header(tag: u32) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// BeginString (8).
-    pub begin_string: Text<8>,
+    pub begin_string: Text<2>,
     /// SenderCompID (49).
     pub sender: CompId,
     /// TargetCompID (56).
@@ -165,7 +165,7 @@ pub struct Identity {
     /// TargetLocationID (143), empty if there is none.
     pub target_location: CompId,
     /// DefaultApplVerID (1137), empty if there is none.
-    pub appl_ver_id: Text<8>,
+    pub appl_ver_id: Text<2>,
 }
 
 /// What the beginning of a connection tells.

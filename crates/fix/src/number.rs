@@ -161,27 +161,31 @@ pub(crate) fn parse_plain(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The decimal digits of `n` with zeros behind them, and how many they are.
+/// The decimal digits of `n` with zeros behind them, the first one lowest in the first word, and how many
+/// they are.
 #[inline]
-pub(crate) fn decimal(n: u64) -> ([u8; 24], usize) {
-    let mut text = [0; 24];
-    let mut len = 0;
-    let mut put = |(word, width): (u64, usize)| {
-        text[len..len + 8].copy_from_slice(&word.to_le_bytes());
-        len += width;
-    };
+pub(crate) const fn decimal(n: u64) -> ([u64; 3], usize) {
     let (high, low) = (n / E8, (n % E8) as u32);
     if high == 0 {
-        put(short_number(low));
-    } else if high < E8 {
-        put(short_number(high as u32));
-        put((digits8(low), 8));
-    } else {
-        put(short_number((high / E8) as u32));
-        put((digits8((high % E8) as u32), 8));
-        put((digits8(low), 8));
+        let (first, width) = short_number(low);
+        return ([first, 0, 0], width);
     }
-    (text, len)
+    if high < E8 {
+        let (first, width) = short_number(high as u32);
+        let [first, second] = joined(first, width, digits8(low));
+        return ([first, second, 0], width + 8);
+    }
+    let (first, width) = short_number((high / E8) as u32);
+    let [first, second] = joined(first, width, digits8((high % E8) as u32));
+    let [second, third] = joined(second, width, digits8(low));
+    ([first, second, third], width + 16)
+}
+
+/// Eight bytes behind the lowest `width` (1 to 8) of a word, the others of which are zero.
+#[inline(always)]
+const fn joined(word: u64, width: usize, behind: u64) -> [u64; 2] {
+    let bits = 8 * width as u32;
+    [word | behind.unbounded_shl(bits), behind >> (64 - bits)]
 }
 
 #[cfg(test)]
@@ -210,7 +214,9 @@ mod tests {
         let powers = (0..20).map(|power| 10_u64.pow(power));
         let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2 * 3]);
         for n in edges.chain([u64::MAX - 1, u64::MAX]) {
-            let (text, len) = decimal(n);
+            let (words, len) = decimal(n);
+            let text = words.map(u64::to_le_bytes);
+            let text = text.as_flattened();
             assert_eq!(text[..len], *format!("{n}").as_bytes());
             assert!(text[len..].iter().all(|&byte| byte == 0));
         }

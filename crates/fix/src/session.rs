@@ -503,8 +503,9 @@ impl<S: Store> Session<S> {
                 Frame::Garbled { skip, why } => (skip, Some(why)),
                 Frame::Whole(len) => {
                     let bytes = &bytes[..len];
-                    match self.index.decode(bytes) {
-                        Ok(message) => match self.core.process(&message, false) {
+                    // By reference: a message that was moved had to be read again as soon as it was written.
+                    match &self.index.decode(bytes) {
+                        Ok(message) => match self.core.process(message, false) {
                             Outcome::Done => {}
                             Outcome::Handed => {
                                 self.handed = Handed::Received(len);
@@ -517,7 +518,7 @@ impl<S: Store> Session<S> {
                             Outcome::Early(seq) => self.early.keep(seq, bytes),
                             Outcome::Reset => self.early.clear(),
                         },
-                        Err(why) => self.core.seldom().garbled(why),
+                        Err(why) => self.core.seldom().garbled(*why),
                     }
                     if self.core.tell_admin() {
                         self.handed = Handed::Told(len);

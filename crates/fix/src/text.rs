@@ -1,43 +1,50 @@
 //! Short texts of bounded length: identifiers, comp ids, reasons. `Copy`, no heap, never a field separator
 //! inside.
 
+use crate::number::{E8, ZEROS, decimal, digits8, parse_plain, value_of};
 use core::fmt;
 use tickwire_market::{ClientOrderId, ascii};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
-/// Up to `N` bytes of printable ASCII, not padded. `N` is at most 255.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<const N: usize> {
-    bytes: [u8; N],
-    len: u8,
+/// Up to `8 * W - 1` bytes of printable ASCII, not padded, in `W` words; `W` is at most 32.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+// In words, so that it is moved in words: as bytes beside a length it was read again by words that overlap.
+#[repr(C, align(8))]
+pub struct Text<const W: usize> {
+    /// The text, zeros, and its length as the last byte.
+    bytes: [[u8; 8]; W],
 }
 
 /// ClOrdID, OrigClOrdID, OrderID, ExecID: up to 23 bytes (a 64-bit number has at most 20 digits).
-pub type Id = Text<23>;
+pub type Id = Text<3>;
 /// SenderCompID or TargetCompID: up to 31 bytes.
-pub type CompId = Text<31>;
+pub type CompId = Text<4>;
 /// Text (58): what exceeds 63 bytes is cut on receipt.
-pub type Reason = Text<63>;
+pub type Reason = Text<8>;
 /// MsgType (35) as it appears in RefMsgType (372).
-pub type MsgType = Text<7>;
+pub type MsgType = Text<1>;
 
-impl<const N: usize> Text<N> {
+impl<const W: usize> Text<W> {
     /// The empty text.
-    pub const EMPTY: Self = Text {
-        bytes: [0; N],
-        len: 0,
-    };
+    pub const EMPTY: Self = Text { bytes: [[0; 8]; W] };
 
-    /// A text, `None` if it is longer than `N` or has a byte that is not printable ASCII.
+    /// The bytes that a text may have: the last one is its length.
+    const ROOM: usize = 8 * W - 1;
+
+    /// A text, `None` if it is longer than it may be or has a byte that is not printable ASCII.
     #[inline]
     pub const fn new(text: &[u8]) -> Option<Self> {
         match ascii::printable(text) {
-            Some(bytes) if text.len() <= 255 => Some(Text {
-                bytes,
-                len: text.len() as u8,
+            Some(words) => Some(Text {
+                bytes: ascii::bytes_of(words),
             }),
-            _ => None,
+            None => None,
         }
+    }
+
+    #[inline(always)]
+    const fn len(&self) -> usize {
+        self.bytes[W - 1][7] as usize
     }
 
     /// [`Text::new`] of `bytes[start..end]`, a word at a time.
@@ -62,30 +69,27 @@ impl<const N: usize> Text<N> {
             keep
         };
         let len = end.checked_sub(start)?;
-        if len > N {
+        if len > Self::ROOM {
             return None;
         }
-        let (Some(text), Some(keep)) = (
-            bytes.get(start..start + 8 * N.div_ceil(8)),
+        let (Some(text), Some(keep), true) = (
+            bytes.get(start..start + 8 * W),
             KEEP.get(64_usize.wrapping_sub(len)..),
+            W <= 8,
         ) else {
-            // At the end of its message, or very long.
+            // At the end of its message, or with room for very long ones.
             *self = Text::new(bytes.get(start..end)?)?;
             return Some(());
         };
-        self.len = len as u8;
         let (texts, keeps) = (text.as_chunks::<8>().0, keep.as_chunks::<8>().0);
-        let (words, rest) = self.bytes.as_chunks_mut::<8>();
-        let (last, mut wrong) = (words.len(), 0);
-        for ((to, text), keep) in words.iter_mut().zip(texts).zip(keeps) {
-            let (word, not_printable) = printable(*text, *keep);
+        let mut wrong = 0;
+        for (at, ((to, text), keep)) in self.bytes.iter_mut().zip(texts).zip(keeps).enumerate() {
+            let (mut word, not_printable) = printable(*text, *keep);
             wrong |= not_printable;
-            *to = word;
-        }
-        if let (false, Some(text), Some(keep)) = (rest.is_empty(), texts.get(last), keeps.get(last)) {
-            let (word, not_printable) = printable(*text, *keep);
-            wrong |= not_printable;
-            rest.copy_from_slice(&word[..rest.len()]);
+            if at == W - 1 {
+                word |= (len as u64) << 56;
+            }
+            *to = word.to_le_bytes();
         }
         (wrong == 0).then_some(())
     }
@@ -93,17 +97,18 @@ impl<const N: usize> Text<N> {
     /// The beginning of a text, with `?` for what is not printable ASCII: for reasons meant for people.
     pub fn lossy(text: &[u8]) -> Self {
         let mut out = Self::EMPTY;
-        for &b in text.iter().take(N.min(255)) {
-            out.bytes[out.len as usize] = if (b' '..=b'~').contains(&b) { b } else { b'?' };
-            out.len += 1;
+        let text = &text[..text.len().min(Self::ROOM)];
+        for (to, &b) in out.bytes.as_flattened_mut().iter_mut().zip(text) {
+            *to = if (b' '..=b'~').contains(&b) { b } else { b'?' };
         }
+        out.bytes[W - 1][7] = text.len() as u8;
         out
     }
 
     /// The bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len as usize]
+        &self.bytes.as_flattened()[..self.len()]
     }
 
     /// The text.
@@ -114,7 +119,7 @@ impl<const N: usize> Text<N> {
     /// Whether there is nothing in it.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 }
 
@@ -137,24 +142,47 @@ pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
 
 /// Of eight bytes those that are kept, the others zero; and 0 if they are printable ASCII.
 #[inline(always)]
-fn printable(text: [u8; 8], keep: [u8; 8]) -> ([u8; 8], u64) {
+fn printable(text: [u8; 8], keep: [u8; 8]) -> (u64, u64) {
     let [text, keep] = [text, keep].map(u64::from_le_bytes);
-    ((text & keep).to_le_bytes(), ascii::unprintable(text, keep))
+    (text & keep, ascii::unprintable(text, keep))
 }
 
 impl Id {
     /// A number without leading zeros.
     pub fn from_number(n: u64) -> Id {
-        let (text, len) = crate::number::decimal(n);
-        let mut out = Id::EMPTY;
-        out.bytes.copy_from_slice(&text[..23]);
-        out.len = len as u8;
-        out
+        let (mut words, len) = decimal(n);
+        words[2] |= (len as u64) << 56;
+        Text {
+            bytes: ascii::bytes_of(words),
+        }
     }
 
     /// The number this text spells, leading zeros allowed; `None` if it is not one of 64 bits.
     pub fn to_number(&self) -> Option<u64> {
-        crate::number::parse_plain(self.as_bytes())
+        /// The first digits of a word, as many as there are of a text from there on.
+        fn digits(word: [u8; 8], len: usize) -> Option<u64> {
+            value_of((u64::from_le_bytes(word) ^ ZEROS) << (64 - 8 * len))
+        }
+        const POWERS: [u64; 9] = {
+            let mut powers = [1; 9];
+            let mut i = 1;
+            while i < 9 {
+                powers[i] = 10 * powers[i - 1];
+                i += 1;
+            }
+            powers
+        };
+        let [first, second, third] = self.bytes;
+        match self.len() {
+            len @ 1..=8 => digits(first, len),
+            len @ 9..=16 => Some(digits(first, 8)? * POWERS[len - 8] + digits(second, len - 8)?),
+            len @ 17..=20 => {
+                let high = digits(first, 8)? * E8 + digits(second, 8)?;
+                high.checked_mul(POWERS[len - 16])?
+                    .checked_add(digits(third, len - 16)?)
+            }
+            _ => parse_plain(self.as_bytes()),
+        }
     }
 }
 
@@ -163,48 +191,56 @@ impl From<ClientOrderId> for Id {
     /// venue compares texts: a cancel or a question that named the order by fewer digits would be about an
     /// order that nobody knows.
     fn from(id: ClientOrderId) -> Id {
-        let plain = Id::from_number(id.0);
-        let Some(zeros) = 16_usize.checked_sub(plain.as_bytes().len()) else {
-            return plain;
-        };
-        let mut padded = [b'0'; 16];
-        padded[zeros..].copy_from_slice(plain.as_bytes());
-        Id::new(&padded).expect("sixteen digits are an identifier")
+        if id.0 >= E8 * E8 {
+            return Id::from_number(id.0);
+        }
+        let halves = [id.0 / E8, id.0 % E8].map(|half| digits8(half as u32));
+        Text {
+            bytes: ascii::bytes_of([halves[0], halves[1], 16 << 56]),
+        }
     }
 }
 
-impl<const N: usize> Default for Text<N> {
+impl<const W: usize> core::hash::Hash for Text<W> {
+    #[inline]
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        state.write(self.bytes.as_flattened());
+    }
+}
+
+impl<const W: usize> Default for Text<W> {
     fn default() -> Self {
         Self::EMPTY
     }
 }
 
 /// Formats into the text; what exceeds it is cut.
-impl<const N: usize> fmt::Write for Text<N> {
+impl<const W: usize> fmt::Write for Text<W> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let more = Self::lossy(s.as_bytes());
-        let more = &more.as_bytes()[..more.as_bytes().len().min(N.min(255) - self.len as usize)];
-        self.bytes[self.len as usize..][..more.len()].copy_from_slice(more);
-        self.len += more.len() as u8;
+        let len = self.len();
+        let more = &more.as_bytes()[..more.len().min(Self::ROOM - len)];
+        self.bytes.as_flattened_mut()[len..][..more.len()].copy_from_slice(more);
+        self.bytes[W - 1][7] = (len + more.len()) as u8;
         Ok(())
     }
 }
 
-impl<const N: usize> fmt::Display for Text<N> {
+impl<const W: usize> fmt::Display for Text<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl<const N: usize> fmt::Debug for Text<N> {
+impl<const W: usize> fmt::Debug for Text<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.as_str())
     }
 }
 
-impl<const N: usize> Persist for Text<N> {
+impl<const W: usize> Persist for Text<W> {
     fn save(&self, out: &mut Bytes) {
-        self.len.save(out);
+        (self.len() as u8).save(out);
         out.extend_from_slice(self.as_bytes());
     }
 
@@ -214,7 +250,7 @@ impl<const N: usize> Persist for Text<N> {
     }
 }
 
-impl<const N: usize> PersistValue for Text<N> {
+impl<const W: usize> PersistValue for Text<W> {
     fn read(from: &mut StateReader<'_>) -> Result<Self, Damaged> {
         let length = usize::from(u8::read(from)?);
         Text::new(from.take(length)?).ok_or(Damaged)
@@ -227,7 +263,7 @@ mod tests {
 
     #[test]
     fn texts_of_messages_are_the_same_a_word_at_a_time() {
-        let mut bytes = [b'a'; 40];
+        let mut bytes = [b'a'; 96];
         for len in 0..=25 {
             for at in 0..len.max(1) {
                 for b in 0..=255 {
@@ -236,6 +272,11 @@ mod tests {
                     let read =
                         [bytes.len(), 3 + len + 8].map(|of| Id::from_message(&bytes[..of], 3, 3 + len));
                     assert_eq!(read, [Id::new(&bytes[3..3 + len]); 2], "{len} {at} {b}");
+                    let (read, roomy) = (
+                        Text::<10>::from_message(&bytes, 3, 3 + len),
+                        Text::new(&bytes[3..3 + len]),
+                    );
+                    assert_eq!(read, roomy, "{len} {at} {b}");
                 }
                 bytes[3 + at] = b'a';
             }
@@ -259,10 +300,10 @@ mod tests {
 
     #[test]
     fn texts_refuse_what_would_break_a_message_and_numbers_come_back() {
-        assert_eq!(Text::<3>::new(b"ABC").unwrap().as_str(), "ABC");
-        assert_eq!(Text::<3>::new(b"ABCD"), None);
-        assert_eq!(Text::<3>::new(b"A\x01"), None);
-        assert_eq!(Text::<3>::lossy(b"a\x01cd").as_str(), "a?c");
+        assert_eq!(Text::<1>::new(b"ABCDEFG").unwrap().as_str(), "ABCDEFG");
+        assert_eq!(Text::<1>::new(b"ABCDEFGH"), None);
+        assert_eq!(Text::<1>::new(b"A\x01"), None);
+        assert_eq!(Text::<1>::lossy(b"a\x01cdefgh").as_str(), "a?cdefg");
         assert_eq!(Id::from_number(u64::MAX).to_number(), Some(u64::MAX));
         assert_eq!(
             Id::from(ClientOrderId(42)).as_bytes(),
@@ -273,6 +314,21 @@ mod tests {
         assert_eq!(Id::new(b"00042").unwrap().to_number(), Some(42));
         assert_eq!(Id::new(b"4x").unwrap().to_number(), None);
         assert_eq!(Id::new(b"").unwrap().to_number(), None);
+        let digits = *b"98765432101234567899876";
+        for (len, at) in (1..=23).flat_map(|len| (0..=len).map(move |at| (len, at))) {
+            for (byte, front) in [b'/', b'0', b'9', b':', b' ', b'~']
+                .into_iter()
+                .zip([b'0', b'1'].repeat(3))
+            {
+                let mut text = digits;
+                text[0] = front;
+                if at < len {
+                    text[at] = byte;
+                }
+                let id = Id::new(&text[..len]).unwrap();
+                assert_eq!(id.to_number(), parse_plain(id.as_bytes()), "{id}");
+            }
+        }
         assert_eq!(Id::new(b"18446744073709551616").unwrap().to_number(), None);
     }
 }

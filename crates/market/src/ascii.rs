@@ -1,41 +1,53 @@
 //! Printable ASCII, eight bytes at a time: texts come with every message, and nobody can foresee how long the
 //! next one is, so that a loop over their bytes ends where no processor expects it.
 
-/// A text of up to `N` bytes with zeros behind it; `None` if it is longer, or if a byte of it is not
-/// printable ASCII (0x20 to 0x7e).
+/// A text of up to `8 * W - 1` bytes as words, its first byte the lowest of the first word: zeros behind it,
+/// and its length in the last byte; `None` if it is longer, or if a byte of it is not printable ASCII (0x20
+/// to 0x7e). `W` is 1 to 32.
+///
+/// Each word is made as a whole: a text is moved on at once, and what was written in parts that overlap
+/// cannot be read again until all of them are in the cache.
 #[inline]
-pub const fn printable<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    if text.len() > N {
+pub const fn printable<const W: usize>(text: &[u8]) -> Option<[u64; W]> {
+    const { assert!(0 < W && W <= 32, "a length is one byte") };
+    let len = text.len();
+    if len >= 8 * W {
         return None;
     }
-    let mut bytes = [0; N];
-    let (mut at, mut wrong) = (0, 0);
-    while let Some(word) = text.split_at(at).1.first_chunk::<8>() {
-        wrong |= unprintable(u64::from_le_bytes(*word), u64::MAX);
-        bytes.split_at_mut(at).1.split_at_mut(8).0.copy_from_slice(word);
-        at += 8;
+    let (whole, rest) = text.as_chunks::<8>();
+    // What is left of a longer text is the end of its last eight bytes.
+    let last = match text.last_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word).unbounded_shr(64 - 8 * rest.len() as u32),
+        None => short_word(rest),
+    };
+    let mut wrong = unprintable(last, !(u64::MAX << (8 * rest.len())));
+    // As often for every text, so that no word has to be looked for in memory.
+    let (mut words, mut at) = ([0; W], 0);
+    while at < W {
+        if at < whole.len() {
+            words[at] = u64::from_le_bytes(whole[at]);
+            wrong |= unprintable(words[at], u64::MAX);
+        } else if at == whole.len() {
+            words[at] = last;
+        }
+        at += 1;
     }
-    match (text.last_chunk::<8>(), bytes.first_chunk_mut::<8>()) {
-        // What is left of a longer text ends a word whose beginning was looked at already.
-        (Some(word), _) => {
-            wrong |= unprintable(u64::from_le_bytes(*word), u64::MAX);
-            let end = bytes.split_at_mut(text.len() - 8).1;
-            end.split_at_mut(8).0.copy_from_slice(word);
-        }
-        (None, Some(to)) => {
-            let word = short_word(text);
-            wrong |= unprintable(word, !(u64::MAX << (8 * text.len())));
-            *to = word.to_le_bytes();
-        }
-        (None, None) => {
-            wrong |= unprintable(short_word(text), !(u64::MAX << (8 * text.len())));
-            bytes.split_at_mut(text.len()).0.copy_from_slice(text);
-        }
-    }
+    words[W - 1] |= (len as u64) << 56;
     match wrong {
-        0 => Some(bytes),
+        0 => Some(words),
         _ => None,
     }
+}
+
+/// Words as the bytes that they are made of.
+#[inline(always)]
+pub const fn bytes_of<const W: usize>(words: [u64; W]) -> [[u8; 8]; W] {
+    let (mut bytes, mut at) = ([[0; 8]; W], 0);
+    while at < W {
+        bytes[at] = words[at].to_le_bytes();
+        at += 1;
+    }
+    bytes
 }
 
 /// 0 if the lowest bytes of a word, those that `keep` has, are printable ASCII.
@@ -73,13 +85,15 @@ mod tests {
 
     #[test]
     fn a_text_is_taken_if_every_byte_is_printable_wherever_one_is_that_is_not() {
-        fn check<const N: usize>(text: &[u8]) {
-            let plain = text.len() <= N && text.iter().all(|b| (b' '..=b'~').contains(b));
+        fn check<const W: usize>(text: &[u8]) {
+            let plain = text.len() < 8 * W && text.iter().all(|b| (b' '..=b'~').contains(b));
             let mut padded = [0; 40];
             padded[..text.len()].copy_from_slice(text);
-            let expected = plain.then_some(&padded[..N]);
+            padded[8 * W - 1] = text.len() as u8;
+            let expected = plain.then_some(&padded[..8 * W]);
+            let made = printable::<W>(text).map(bytes_of);
             assert_eq!(
-                printable::<N>(text).as_ref().map(|bytes| &bytes[..]),
+                made.as_ref().map(|made| made.as_flattened()),
                 expected,
                 "{text:?}"
             );
@@ -91,12 +105,11 @@ mod tests {
                     let mut text = letters;
                     text[at] = byte;
                     let text = &text[..len];
+                    check::<1>(text);
+                    check::<2>(text);
                     check::<3>(text);
-                    check::<7>(text);
-                    check::<8>(text);
-                    check::<23>(text);
-                    check::<24>(text);
-                    check::<31>(text);
+                    check::<4>(text);
+                    check::<5>(text);
                 }
             }
         }

@@ -203,19 +203,17 @@ impl fmt::Display for SeqNo {
 
 /// An instrument's name at its venue: up to 23 bytes of printable ASCII without padding (an OSI option symbol
 /// has 21).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+// In words, so that it is moved in words: as 23 bytes and one it was read again by words that overlap.
+#[repr(C, align(8))]
 pub struct Symbol {
-    bytes: [u8; 23],
-    len: u8,
+    /// The text, zeros, and its length as the last byte.
+    bytes: [[u8; 8]; 3],
 }
 
 impl Symbol {
     /// The symbol of no instrument.
-    pub const EMPTY: Symbol = Symbol {
-        bytes: [0; 23],
-        len: 0,
-    };
+    pub const EMPTY: Symbol = Symbol { bytes: [[0; 8]; 3] };
 
     /// A symbol from wire or text bytes; trailing spaces and NULs are padding and are dropped. `None` if
     /// longer than 23 bytes or with a byte that is not printable ASCII.
@@ -225,9 +223,8 @@ impl Symbol {
             len -= 1;
         }
         match crate::ascii::printable(text.split_at(len).0) {
-            Some(bytes) => Some(Symbol {
-                bytes,
-                len: len as u8,
+            Some(words) => Some(Symbol {
+                bytes: crate::ascii::bytes_of(words),
             }),
             None => None,
         }
@@ -236,7 +233,12 @@ impl Symbol {
     /// The bytes, without padding.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len as usize]
+        &self.bytes.as_flattened()[..self.len()]
+    }
+
+    #[inline]
+    const fn len(&self) -> usize {
+        self.bytes[2][7] as usize
     }
 
     /// The text.
@@ -246,7 +248,7 @@ impl Symbol {
 
     /// Whether this is the empty symbol.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Left-justified and padded with spaces to `N` bytes, `None` if it does not fit (wire encoders).
@@ -255,6 +257,13 @@ impl Symbol {
         let mut out = [b' '; N];
         out.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(out)
+    }
+}
+
+impl core::hash::Hash for Symbol {
+    #[inline]
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        state.write(self.bytes.as_flattened());
     }
 }
 

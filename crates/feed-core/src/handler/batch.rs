@@ -5,7 +5,7 @@ use tickwire_market::{
 };
 
 use crate::Line;
-use crate::decoder::{Announced, Context, Decoder, Early};
+use crate::decoder::{Context, Decoder, Early, Out};
 
 /// The messages of one packet that are to be delivered.
 #[derive(Clone, Copy)]
@@ -158,11 +158,8 @@ impl Batch {
         sink: &mut S,
     ) -> bool {
         let mut held = OneBehind {
-            sink,
-            event: MarketEvent::default(),
-            is_there: false,
+            out: Out::new(sink),
             is_told,
-            announced: Announced::default(),
         };
         let (mut seq, mut ends) = (first, false);
         for message in messages {
@@ -170,7 +167,7 @@ impl Batch {
             ends = D::ends(message);
             seq = seq.next();
         }
-        held.finish();
+        held.out.finish(true);
         ends
     }
 }
@@ -245,41 +242,22 @@ impl Dropped {
 /// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache
 /// lines come, unless they were asked for before.
 struct OneBehind<'s, S> {
-    pub(super) sink: &'s mut S,
-    pub(super) event: MarketEvent,
-    pub(super) is_there: bool,
+    out: Out<'s, S>,
     /// The sink has heard already which orders come.
     is_told: bool,
-    pub(super) announced: Announced,
-}
-
-impl<S: EventSink> OneBehind<'_, S> {
-    #[inline(always)]
-    fn finish(mut self) {
-        if self.is_there {
-            self.event.flags = self.event.flags.with(EventFlags::LAST);
-            self.announced.tell(self.sink);
-            self.sink.on_event(&self.event);
-        }
-    }
 }
 
 impl<S: EventSink> EventSink for OneBehind<'_, S> {
     #[inline(always)]
     fn on_event(&mut self, event: &MarketEvent) {
         if !self.is_told {
-            self.sink.upcoming(Upcoming::of(event));
+            self.out.sink.upcoming(Upcoming::of(event));
         }
-        if self.is_there {
-            self.announced.tell(self.sink);
-            self.sink.on_event(&self.event);
-        }
-        (self.event, self.is_there) = (*event, true);
-        self.announced.wait();
+        self.out.push(*event);
     }
 
     #[inline(always)]
     fn on_message(&mut self, kind: MessageType) {
-        self.announced.read(kind);
+        self.out.read(kind);
     }
 }

@@ -151,9 +151,9 @@ impl<S: Store> Reservation<'_, S> {
         fields: impl FnOnce(&mut Encoder<'_>, &mut crate::Stamp),
     ) -> Result<&[u8], SendError> {
         let wall = self.core.wall_of(self.now);
-        let (mut e, stamp) = self.core.writer.header(msg_type, self.seq, wall);
-        fields(&mut e, stamp);
-        e.finish().map_err(|_| SendError::NotEncodable)
+        let mut begun = self.core.writer.header(msg_type, self.seq, wall);
+        fields(&mut begun.0, begun.1);
+        begun.0.finish().map_err(|_| SendError::NotEncodable)
     }
 }
 

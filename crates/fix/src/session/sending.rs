@@ -23,9 +23,9 @@ impl Core<dyn Store + '_> {
         }
         let seq = self.store.next_out();
         let wall = self.wall();
-        let (mut e, _) = self.writer.header(msg_type, seq, wall);
-        body(&mut e);
-        let Ok(message) = e.finish() else { return };
+        let mut begun = self.writer.header(msg_type, seq, wall);
+        body(&mut begun.0);
+        let Ok(message) = begun.0.finish() else { return };
         if self.out.push(message) {
             self.store.set_next_out(seq + 1);
             self.silence.last_sent = self.clock.now;
@@ -100,9 +100,10 @@ impl<S: Store + ?Sized> Core<S> {
     ) -> Result<SeqNo, SendError> {
         let (keeps, seq) = (self.keeps(again), self.store.next_out());
         let wall = self.wall();
-        let (mut e, stamp) = self.writer.header(msg_type, seq, wall);
-        body(&mut e, stamp);
-        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        // In place, not taken apart: the encoder, written in parts, would be read as a whole at once.
+        let mut begun = self.writer.header(msg_type, seq, wall);
+        body(&mut begun.0, begun.1);
+        let bytes = begun.0.finish().map_err(|_| SendError::NotEncodable)?;
         if bytes.len() > self.peer_message_max {
             return Err(SendError::TooLong);
         }
