@@ -183,6 +183,9 @@ pub enum Opening {
     Garbled,
 }
 
+/// What BeginString (8) and DefaultApplVerID (1137) may have, bytes.
+const VERSION_MAX: usize = 8;
+
 /// Looks at the first message of `bytes`, of at most `max` bytes: lets an acceptor find the session of a new
 /// connection before handing it the bytes.
 pub fn identify(bytes: &[u8], max: usize) -> Opening {
@@ -195,19 +198,21 @@ pub fn identify(bytes: &[u8], max: usize) -> Opening {
     let mut index = Index::new(64);
     let identity = |message: &Message<'_>| {
         let header = Header::decode(message);
+        // A version that has more bytes is none.
+        let version = |text: &[u8]| Text::new(text).filter(|_| text.len() <= VERSION_MAX);
         let part = |tag| {
             let found = message.find(tag);
             CompId::new(found.map_or(b"", |f| message.value(f)))
         };
         Some(Identity {
-            begin_string: Text::new(message.value(message.fields()[0]))?,
+            begin_string: version(message.value(message.fields()[0]))?,
             sender: CompId::new(header.sender)?,
             target: CompId::new(header.target)?,
             sender_sub: part(tag::SENDER_SUB_ID)?,
             sender_location: part(tag::SENDER_LOCATION_ID)?,
             target_sub: part(tag::TARGET_SUB_ID)?,
             target_location: part(tag::TARGET_LOCATION_ID)?,
-            appl_ver_id: Text::new(part(tag::DEFAULT_APPL_VER_ID)?.as_bytes())?,
+            appl_ver_id: version(part(tag::DEFAULT_APPL_VER_ID)?.as_bytes())?,
         })
     };
     match index.decode(&bytes[..len]) {
@@ -239,6 +244,22 @@ mod tests {
         (34, "8"),
         (122, "20261121-01:55:40"),
     ];
+
+    #[test]
+    fn a_version_of_more_than_eight_bytes_names_nobody() {
+        for (begin_string, applied, is_known) in [
+            ("FIXT.1.1", "9", true),
+            ("FIXT.1.1", "12345678", true),
+            ("FIXT.1.12", "9", false),
+            ("FIXT.1.1", "123456789", false),
+        ] {
+            let fields = [(35, "A"), (34, "1"), (49, "V"), (56, "T"), (1137, applied)];
+            let fields = fields.map(|(tag, value)| (tag, Vec::from(value)));
+            let bytes = naive::encode_as(begin_string, &fields);
+            let opening = identify(&bytes, bytes.len());
+            assert_eq!(matches!(opening, Opening::From(_)), is_known, "{opening:?}");
+        }
+    }
 
     /// Both ways read the same, and the quick one what has nothing particular.
     fn agrees(order: &[usize], changed: Option<(usize, &str)>) {

@@ -503,7 +503,8 @@ impl<S: Store> Session<S> {
                 Frame::Garbled { skip, why } => (skip, Some(why)),
                 Frame::Whole(len) => {
                     let bytes = &bytes[..len];
-                    // By reference: a message that was moved had to be read again as soon as it was written.
+                    // By reference: to move the message out of the result is to read it in words of 16 bytes,
+                    // which waits until the words of eight that it was just written in are in the cache.
                     match &self.index.decode(bytes) {
                         Ok(message) => match self.core.process(message, false) {
                             Outcome::Done => {}

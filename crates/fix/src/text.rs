@@ -24,6 +24,8 @@ pub type Reason = Text<8>;
 /// MsgType (35) as it appears in RefMsgType (372).
 pub type MsgType = Text<1>;
 
+const _: () = assert!(size_of::<Id>() == 24 && align_of::<Id>() == 8, "whole words");
+
 impl<const W: usize> Text<W> {
     /// The empty text.
     pub const EMPTY: Self = Text { bytes: [[0; 8]; W] };

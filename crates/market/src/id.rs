@@ -211,6 +211,11 @@ pub struct Symbol {
     bytes: [[u8; 8]; 3],
 }
 
+const _: () = assert!(
+    size_of::<Symbol>() == 24 && align_of::<Symbol>() == 8,
+    "whole words"
+);
+
 impl Symbol {
     /// The symbol of no instrument.
     pub const EMPTY: Symbol = Symbol { bytes: [[0; 8]; 3] };

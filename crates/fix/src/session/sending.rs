@@ -100,7 +100,8 @@ impl<S: Store + ?Sized> Core<S> {
     ) -> Result<SeqNo, SendError> {
         let (keeps, seq) = (self.keeps(again), self.store.next_out());
         let wall = self.wall();
-        // In place, not taken apart: the encoder, written in parts, would be read as a whole at once.
+        // Used where it is: to move the encoder is to read it in words of 16 bytes, which waits until the
+        // parts that it was just written in are in the cache.
         let mut begun = self.writer.header(msg_type, seq, wall);
         body(&mut begun.0, begun.1);
         let bytes = begun.0.finish().map_err(|_| SendError::NotEncodable)?;
