@@ -6,17 +6,12 @@
 //! for one secret in 2^32, whatever they are. No product waits for another, and the processor multiplies
 //! several at a time. Every 256 bytes the sum is multiplied into one number by another secret.
 
-use tickwire_wire_core::vectors::Products;
+use tickwire_wire_core::vectors::{self, Baseline, Chunk, Products, Secrets, Work};
 
 /// Bytes that are taken at once.
 const CHUNK: usize = 64;
 /// So many chunks have secrets of their own.
 const CHUNKS: usize = 4;
-
-/// A chunk, in the blocks that are multiplied two by two.
-type Blocks = [[u8; 16]; 4];
-/// What is added to its words.
-type Secrets = [[u32; 4]; 4];
 
 /// The secrets, by the bytes that they are for.
 #[derive(Clone)]
@@ -58,43 +53,73 @@ impl ContentHash {
     /// The hash of these bytes and of how many they are.
     #[inline]
     pub(crate) fn of(&self, bytes: &[u8]) -> u32 {
-        let mut state = self.length ^ bytes.len() as u64;
-        let mut sums = Products::none();
-        match bytes.last_chunk::<CHUNK>() {
-            Some(last) => {
-                let (chunks, _) = bytes.as_chunks::<CHUNK>();
-                let (groups, rest) = chunks.as_chunks::<CHUNKS>();
-                for group in groups {
-                    let mut sums = Products::none();
-                    for (chunk, secrets) in group.iter().zip(&self.chunks) {
-                        add(&mut sums, in_blocks(chunk), secrets);
-                    }
-                    state = self.sum_up(state, sums);
-                }
-                for (chunk, secrets) in rest.iter().zip(&self.chunks) {
-                    add(&mut sums, in_blocks(chunk), secrets);
-                }
-                // Those that fill no chunk; where there are none, the last chunk twice.
-                add(&mut sums, in_blocks(last), &self.last);
+        let state = match bytes.last_chunk() {
+            Some(last) => vectors::run(Long {
+                hash: self,
+                bytes,
+                last,
+            }),
+            None => {
+                let mut sums = Baseline.none();
+                Baseline.add(&mut sums, &short(bytes), &self.last);
+                self.sum_up(self.begin(bytes), Baseline.total(sums))
             }
-            None => add(&mut sums, &short(bytes), &self.last),
-        }
-        let state = self.sum_up(state, sums);
+        };
         (state ^ state >> 32) as u32
     }
 
-    /// The next number from the one before it and from sums of products.
+    /// The number that the first sum is multiplied with.
     #[inline(always)]
-    fn sum_up(&self, state: u64, sums: Products) -> u64 {
-        let product = u128::from(sums.total() ^ self.sums[0]) * u128::from(state ^ self.sums[1]);
+    fn begin(&self, bytes: &[u8]) -> u64 {
+        self.length ^ bytes.len() as u64
+    }
+
+    /// The next number from the one before it and from a sum of products.
+    #[inline(always)]
+    fn sum_up(&self, state: u64, sum: u64) -> u64 {
+        let product = u128::from(sum ^ self.sums[0]) * u128::from(state ^ self.sums[1]);
         product as u64 ^ (product >> 64) as u64
+    }
+}
+
+/// A chunk of bytes and more.
+struct Long<'a> {
+    hash: &'a ContentHash,
+    bytes: &'a [u8],
+    /// The last chunk.
+    last: &'a [u8; CHUNK],
+}
+
+impl Work for Long<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, products: impl Products) -> u64 {
+        let hash = self.hash;
+        let mut state = hash.begin(self.bytes);
+        let mut sums = products.none();
+        let (chunks, _) = self.bytes.as_chunks::<CHUNK>();
+        let (groups, rest) = chunks.as_chunks::<CHUNKS>();
+        for group in groups {
+            let mut sums = products.none();
+            for (chunk, secrets) in group.iter().zip(&hash.chunks) {
+                products.add(&mut sums, in_blocks(chunk), secrets);
+            }
+            state = hash.sum_up(state, products.total(sums));
+        }
+        for (chunk, secrets) in rest.iter().zip(&hash.chunks) {
+            products.add(&mut sums, in_blocks(chunk), secrets);
+        }
+        // Those that fill no chunk; where there are none, the last chunk twice.
+        products.add(&mut sums, in_blocks(self.last), &hash.last);
+        hash.sum_up(state, products.total(sums))
     }
 }
 
 /// Every byte of less than a chunk. 16 bytes and more are four blocks that may overlap, two from the start
 /// and two up to the end, so that no branch depends on the length of a packet of one message.
 #[inline(always)]
-fn short(bytes: &[u8]) -> Blocks {
+fn short(bytes: &[u8]) -> Chunk {
     let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) else {
         let mut chunk = [[0; 16]; 4];
         chunk.as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
@@ -105,17 +130,9 @@ fn short(bytes: &[u8]) -> Blocks {
     [*first, at(end.min(16)), at(end.saturating_sub(16)), *last]
 }
 
-/// Adds the products of a chunk's words: each is multiplied with the one 16 bytes further.
-#[inline(always)]
-fn add(sums: &mut Products, chunk: &Blocks, secrets: &Secrets) {
-    for (blocks, secrets) in chunk.as_chunks::<2>().0.iter().zip(secrets.as_chunks::<2>().0) {
-        sums.add(blocks, secrets);
-    }
-}
-
 /// A chunk by blocks.
 #[inline(always)]
-fn in_blocks(chunk: &[u8; CHUNK]) -> &Blocks {
+fn in_blocks(chunk: &[u8; CHUNK]) -> &Chunk {
     chunk.as_chunks().0.first_chunk().unwrap_or(&[[0; 16]; 4])
 }
 

@@ -2,11 +2,11 @@
 //! numbers are written.
 //!
 //! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so
-//! that an entry is copied, its prices are written over it, and the checksum is the sum of those of the
+//! that an entry is copied with its prices' digits put into it, and the checksum is the sum of those of the
 //! parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
 
 use crate::decode::Index;
-use crate::digits::digits8;
+use crate::digits::{Places, PriceDigits, Way, Work, digits8};
 use crate::encode::{Encoder, put_check_sum};
 use crate::number::{self, byte_sum, over_power_of_ten, sum_of};
 use crate::session::{Again, SendError, Session};
@@ -65,8 +65,12 @@ pub enum QuoteDecimals {
 const E8: u64 = 100_000_000;
 /// `132=000000.00|133=000000.00|134=000000|135=000000|`.
 const NUMBERS: usize = 50;
-/// `299=` and a name of 15 digits, `55=` and a symbol of 16, and the numbers, in whole vectors.
-const SLOT: usize = 96;
+/// Where the sizes begin.
+const SIZES: [usize; 2] = [32, 43];
+/// `299=` and a name of 15 digits, `55=` and a symbol, in whole vectors.
+const NAMES: usize = 48;
+/// Room for an entry.
+const SLOT: usize = NAMES + NUMBERS;
 const HEAD_MAX: usize = 512;
 /// Digits of BodyLength.
 const LENGTH_DIGITS: usize = 5;
@@ -76,9 +80,13 @@ const LENGTH_DIGITS: usize = 5;
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 struct Slot {
-    text: [u8; SLOT],
-    len: u8,
-    /// Of all of it but the prices' digits.
+    /// What stands before the numbers, from the start; and how long that is: of what is not prepared, longer
+    /// than there is room for.
+    names: [u8; NAMES],
+    names_len: u8,
+    /// Prices of zeros, and sizes.
+    numbers: [u8; NUMBERS],
+    /// Of all of it, prices of zeros included, whose sixteen digits are a multiple of 256.
     sum: u8,
     /// Of the digits of both sizes.
     sums: [u8; 2],
@@ -108,17 +116,28 @@ struct Head {
     times: Times,
 }
 
+/// An entry of the message that is being written.
+#[derive(Clone, Copy, Default, Debug)]
+struct Line {
+    /// Of both prices.
+    digits: [u64; 2],
+    qty: [u32; 2],
+    place: u16,
+}
+
 /// A prepared MassQuote of a session.
 #[derive(Clone, Debug)]
 pub struct MassQuoteTemplate {
     /// Without and with the reset of a protection.
     heads: [Head; 2],
     slots: Box<[Slot]>,
-    decimals: QuoteDecimals,
+    /// Room for the entries of a message, an even number.
+    lines: Box<[Line]>,
     /// Units of the last decimal.
     tick_units: u32,
     entries_max: usize,
     version: Version,
+    way: Way,
 }
 
 impl MassQuoteTemplate {
@@ -170,10 +189,11 @@ impl MassQuoteTemplate {
         Some(MassQuoteTemplate {
             heads: [head(false)?, head(true)?],
             slots: slots?.into_boxed_slice(),
-            decimals: prices.decimals,
+            lines: lines(entries_max),
             tick_units,
             entries_max,
             version,
+            way: Way::detect(),
         })
     }
 
@@ -193,10 +213,11 @@ impl MassQuoteTemplate {
         Some(MassQuoteTemplate {
             heads: [head(false)?, head(true)?],
             slots: vec![Slot::EMPTY; usize::from(room)].into_boxed_slice(),
-            decimals: QuoteDecimals::Two,
+            lines: lines(entries_max),
             tick_units: 1,
             entries_max,
             version,
+            way: Way::detect(),
         })
     }
 
@@ -216,8 +237,9 @@ impl MassQuoteTemplate {
             return false;
         }
         let made = Slot::new(name, symbol, decimals, self.version);
+        let is_made = made.is_some();
         *slot = made.unwrap_or(Slot::EMPTY);
-        slot.len > 0
+        is_made
     }
 
     /// The message of prepared instruments; `None` as for [`MassQuoteTemplate::write`], and for a price that
@@ -230,37 +252,14 @@ impl MassQuoteTemplate {
         message: &MassQuoteHead,
         quotes: impl ExactSizeIterator<Item = PreparedQuote>,
     ) -> Option<&[u8]> {
-        let count = quotes.len();
-        if !self.is_good(seq, message, count) {
-            return None;
-        }
-        let head = &mut self.heads[usize::from(message.reset)];
-        let mut at = head.len;
-        let mut sum = 0_u8;
-        for quote in quotes {
-            let slot = self.slots.get_mut(usize::from(quote.place))?;
+        let lines = quotes.map(|quote| {
             let [(bid, bid_qty), (ask, ask_qty)] = quote.sides;
-            let (prices, qty) = ([bid, ask], [bid_qty.0, ask_qty.0]);
-            slot.set_sizes(qty)?;
-            let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
-            *out = slot.text;
-            let of_prices = match slot.decimals {
-                QuoteDecimals::Two => {
-                    slot.put_units::<6>(units::<{ 9 - QuoteDecimals::Two as u32 }>(prices, qty)?, out)?
-                }
-                QuoteDecimals::Four => {
-                    slot.put_units::<4>(units::<{ 9 - QuoteDecimals::Four as u32 }>(prices, qty)?, out)?
-                }
-                QuoteDecimals::Six => {
-                    slot.put_units::<2>(units::<{ 9 - QuoteDecimals::Six as u32 }>(prices, qty)?, out)?
-                }
-            };
-            at += usize::from(slot.len);
-            sum = sum.wrapping_add(slot.sum).wrapping_add(of_prices);
-        }
-        let sum = sum.wrapping_add(head.patch(now, seq, message, count, at - head.body));
-        put_check_sum(&mut head.buf[at..at + 7], sum);
-        Some(&head.buf[..at + 7])
+            (quote.place, [bid_qty.0, ask_qty.0], [bid, ask])
+        });
+        self.write_lines(now, seq, message, lines, |decimals, prices| {
+            let [bid, ask] = prices.map(|price: Price| decimals.units(price));
+            (bid < E8 && ask < E8).then_some([bid as u32, ask as u32])
+        })
     }
 
     /// Whether the head can say this.
@@ -385,52 +384,120 @@ impl MassQuoteTemplate {
         message: &MassQuoteHead,
         entries: &[MassQuoteEntry],
     ) -> Option<&[u8]> {
-        if !self.is_good(seq, message, entries.len()) {
+        let tick_units = self.tick_units;
+        let lines = entries.iter().map(|entry| {
+            (
+                entry.quote,
+                [entry.bid_qty.0, entry.ask_qty.0],
+                [entry.bid_ticks, entry.ask_ticks],
+            )
+        });
+        self.write_lines(now, seq, message, lines, |_, ticks| {
+            Some(ticks.map(|ticks: u16| u32::from(ticks) * tick_units))
+        })
+    }
+
+    /// Writes the message of entries: the place of each, its sizes, and what both of its prices are in units
+    /// of the last decimal, below 10^8.
+    #[inline(always)]
+    fn write_lines<P: Copy + Default>(
+        &mut self,
+        now: Nanos,
+        seq: u64,
+        message: &MassQuoteHead,
+        lines: impl ExactSizeIterator<Item = (u16, [u32; 2], [P; 2])>,
+        units: impl Fn(QuoteDecimals, [P; 2]) -> Option<[u32; 2]>,
+    ) -> Option<&[u8]> {
+        let count = lines.len();
+        if !self.is_good(seq, message, count) {
             return None;
         }
-        // Nothing in this round waits for another, so that slots which are in no cache come all at once.
-        for entry in entries {
-            let slot = self.slots.get_mut(usize::from(entry.quote))?;
-            slot.set_sizes([entry.bid_qty.0, entry.ask_qty.0])?;
-        }
         let head = &mut self.heads[usize::from(message.reset)];
-        let mut at = head.len;
-        let mut sum = 0_u8;
-        for entry in entries {
-            let slot = self.slots.get_mut(usize::from(entry.quote))?;
-            // Again, in case the message has an instrument twice.
-            slot.set_sizes([entry.bid_qty.0, entry.ask_qty.0])?;
-            // Whole vectors: the next entry, or the checksum, is written over what is beyond this one.
-            let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
-            *out = slot.text;
-            let of_prices = match self.decimals {
-                QuoteDecimals::Two => slot.put_prices::<6>(entry, self.tick_units, out)?,
-                QuoteDecimals::Four => slot.put_prices::<4>(entry, self.tick_units, out)?,
-                QuoteDecimals::Six => slot.put_prices::<2>(entry, self.tick_units, out)?,
-            };
-            at += usize::from(slot.len);
-            sum = sum.wrapping_add(slot.sum).wrapping_add(of_prices);
-        }
-        let sum = sum.wrapping_add(head.patch(now, seq, message, entries.len(), at - head.body));
+        let (at, sum) = self.way.run(Entries {
+            slots: &mut self.slots,
+            lines: &mut self.lines,
+            buf: &mut head.buf,
+            at: head.len,
+            entries: lines,
+            units,
+        })?;
+        let sum = sum.wrapping_add(head.patch(now, seq, message, count, at - head.body));
         put_check_sum(&mut head.buf[at..at + 7], sum);
         Some(&head.buf[..at + 7])
     }
 }
 
-/// Prices in units of 1e-9 times ten to the `UNIT`; `None` for one that is none, or has more than eight
-/// digits.
-#[inline(always)]
-fn units<const UNIT: u32>(prices: [Price; 2], qty: [u32; 2]) -> Option<[u32; 2]> {
-    let of = |side: usize| {
-        let raw = if qty[side] == 0 {
-            0
-        } else {
-            prices[side].raw() as u64
-        };
-        over_power_of_ten::<UNIT>(raw)
-    };
-    let [bid, ask] = [of(0), of(1)];
-    (bid < E8 && ask < E8).then_some([bid as u32, ask as u32])
+/// Room for the entries of a message, in pairs.
+fn lines(entries_max: usize) -> Box<[Line]> {
+    vec![Line::default(); entries_max.next_multiple_of(2)].into_boxed_slice()
+}
+
+/// The entries of a message that are to be written: to where they end and what they add to the checksum.
+struct Entries<'a, I, F> {
+    slots: &'a mut [Slot],
+    lines: &'a mut [Line],
+    buf: &'a mut [u8],
+    at: usize,
+    entries: I,
+    units: F,
+}
+
+impl<P: Copy + Default, I, F> Work for Entries<'_, I, F>
+where
+    I: Iterator<Item = (u16, [u32; 2], [P; 2])>,
+    F: Fn(QuoteDecimals, [P; 2]) -> Option<[u32; 2]>,
+{
+    type Output = Option<(usize, u8)>;
+
+    #[inline(always)]
+    fn run(mut self, digits: impl PriceDigits) -> Option<(usize, u8)> {
+        let mut sums = digits.none();
+        let mut count = 0;
+        // Nothing in this round waits for another, so that slots which are in no cache come all at once.
+        for pair in self.lines.as_chunks_mut::<2>().0 {
+            let mut numbers = [[0; 2]; 2];
+            for (line, numbers) in pair.iter_mut().zip(&mut numbers) {
+                let Some((place, qty, prices)) = self.entries.next() else {
+                    break;
+                };
+                let slot = self.slots.get_mut(usize::from(place))?;
+                slot.set_sizes(qty)?;
+                let price = |side: usize| {
+                    if qty[side] == 0 {
+                        P::default()
+                    } else {
+                        prices[side]
+                    }
+                };
+                *numbers = (self.units)(slot.decimals, [price(0), price(1)])?;
+                (line.place, line.qty) = (place, qty);
+                count += 1;
+            }
+            let [one, other] = pair;
+            digits.of_two(numbers, [&mut one.digits, &mut other.digits], &mut sums);
+            if count % 2 != 0 {
+                break;
+            }
+        }
+        let (mut at, mut sum) = (self.at, digits.total(sums));
+        for line in self.lines.get(..count)? {
+            let slot = self.slots.get_mut(usize::from(line.place))?;
+            // Again, in case the message has an instrument twice.
+            slot.set_sizes(line.qty)?;
+            // Whole vectors: the next entry, or the checksum, is written over what is beyond this one.
+            let out: &mut [u8; SLOT] = self.buf.get_mut(at..)?.first_chunk_mut()?;
+            *out.first_chunk_mut()? = slot.names;
+            let numbers: &mut [u8; NUMBERS] =
+                out.get_mut(usize::from(slot.names_len)..)?.first_chunk_mut()?;
+            let (text, sizes) = slot.numbers.split_first_chunk()?;
+            let (prices, rest) = numbers.split_first_chunk_mut()?;
+            digits.put(text, slot.decimals.places(), &line.digits, prices);
+            rest.copy_from_slice(sizes);
+            at += usize::from(slot.names_len) + NUMBERS;
+            sum = sum.wrapping_add(slot.sum);
+        }
+        Some((at, sum))
+    }
 }
 
 impl QuoteDecimals {
@@ -438,13 +505,37 @@ impl QuoteDecimals {
     const fn unit(self) -> i64 {
         10_i64.pow(9 - self as u32)
     }
+
+    /// A price in units of the last decimal; for one that is none of them, is below zero, or has more than
+    /// eight digits, at least 10^8.
+    #[inline(always)]
+    fn units(self, price: Price) -> u64 {
+        let raw = price.raw() as u64;
+        match self {
+            QuoteDecimals::Two => over_power_of_ten::<{ 9 - QuoteDecimals::Two as u32 }>(raw),
+            QuoteDecimals::Four => over_power_of_ten::<{ 9 - QuoteDecimals::Four as u32 }>(raw),
+            QuoteDecimals::Six => over_power_of_ten::<{ 9 - QuoteDecimals::Six as u32 }>(raw),
+        }
+    }
+
+    /// Where the digits of both prices go.
+    #[inline(always)]
+    fn places(self) -> &'static Places {
+        const PLACES: [Places; 3] = [Places::new(6), Places::new(4), Places::new(2)];
+        match self {
+            QuoteDecimals::Two => &PLACES[0],
+            QuoteDecimals::Four => &PLACES[1],
+            QuoteDecimals::Six => &PLACES[2],
+        }
+    }
 }
 
 impl Slot {
     /// Nothing is prepared.
     const EMPTY: Slot = Slot {
-        text: [0; SLOT],
-        len: 0,
+        names: [0; NAMES],
+        names_len: u8::MAX,
+        numbers: [0; NUMBERS],
         sum: 0,
         sums: [0; 2],
         decimals: QuoteDecimals::Two,
@@ -472,23 +563,18 @@ impl Slot {
         let message = e.finish().ok()?;
         let from = message.windows(5).position(|w| w == b"\x01299=")? + 1;
         let entry = message.get(from..message.len() - 7)?;
-        let mut text = [0; SLOT];
-        text.get_mut(..entry.len())?.copy_from_slice(entry);
-        let zeros = |count: usize| sum_of(&[b'0'; 16][..count]);
+        let (said, numbers) = entry.split_last_chunk::<NUMBERS>()?;
+        let mut names = [0; NAMES];
+        names.get_mut(..said.len())?.copy_from_slice(said);
         Some(Slot {
-            text,
-            len: entry.len() as u8,
-            sum: sum_of(entry).wrapping_sub(zeros(16)),
-            sums: [zeros(6); 2],
+            names,
+            names_len: said.len() as u8,
+            numbers: *numbers,
+            sum: sum_of(entry),
+            sums: [sum_of(&[b'0'; 6]); 2],
             decimals,
             qty: [0; 2],
         })
-    }
-
-    /// Where the numbers begin.
-    #[inline(always)]
-    fn numbers(&self) -> Option<usize> {
-        usize::from(self.len).checked_sub(NUMBERS)
     }
 
     /// Writes sizes that differ from those before, which they seldom do; `None`, and nothing, for more than 6
@@ -498,50 +584,24 @@ impl Slot {
         if qty == self.qty {
             return Some(());
         }
+        self.change_sizes(qty)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_sizes(&mut self, qty: [u32; 2]) -> Option<()> {
         if qty[0].max(qty[1]) >= 1_000_000 {
             return None;
         }
-        let from = self.numbers()?;
-        for (side, at) in [32, 43].into_iter().enumerate() {
+        for (side, at) in SIZES.into_iter().enumerate() {
             let word = number::digits8(qty[side]) >> 16;
-            let digits = self.text.get_mut(from + at..from + at + 6)?;
-            digits.copy_from_slice(&word.to_le_bytes()[..6]);
+            self.numbers[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
             let sum = byte_sum(word);
             self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[side]));
             self.sums[side] = sum;
         }
         self.qty = qty;
         Some(())
-    }
-
-    /// Writes both prices into a copy, `WHOLE` digits before the point; the sum of their digits. Always both:
-    /// which of them moved cannot be predicted, and to guess wrong takes longer than to write.
-    #[inline(always)]
-    fn put_prices<const WHOLE: usize>(
-        &self,
-        entry: &MassQuoteEntry,
-        tick_units: u32,
-        copy: &mut [u8; SLOT],
-    ) -> Option<u8> {
-        let ticks = |qty: u32, ticks: u16| if qty == 0 { 0 } else { u32::from(ticks) };
-        let units = [
-            ticks(entry.bid_qty.0, entry.bid_ticks) * tick_units,
-            ticks(entry.ask_qty.0, entry.ask_ticks) * tick_units,
-        ];
-        self.put_units::<WHOLE>(units, copy)
-    }
-
-    #[inline(always)]
-    fn put_units<const WHOLE: usize>(&self, units: [u32; 2], copy: &mut [u8; SLOT]) -> Option<u8> {
-        let from = self.numbers()?;
-        let numbers: &mut [u8; NUMBERS] = copy.get_mut(from..from + NUMBERS)?.try_into().ok()?;
-        let (words, sum) = digits8(units);
-        for (word, at) in words.into_iter().zip([4, 18]) {
-            let digits = word.to_le_bytes();
-            numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
-            numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
-        }
-        Some(sum)
     }
 }
 
@@ -827,15 +887,12 @@ mod tests {
         fn units_of_a_price_are_what_division_says(
             raw in prop_oneof![any::<i64>(), 0_i64..2_000_000_000_000, (-1_000_i64..1 << 39).prop_map(|n| n * CENT)],
         ) {
-            fn divided<const DECIMALS: u32>(raw: i64) -> Option<[u32; 2]> {
-                let unit = 10_i64.pow(9 - DECIMALS);
+            for decimals in [QuoteDecimals::Two, QuoteDecimals::Four, QuoteDecimals::Six] {
+                let unit = decimals.unit();
                 let is_good = raw % unit == 0 && (0..E8 as i64).contains(&(raw / unit));
-                is_good.then(|| [(raw / unit) as u32, 0])
+                let units = Some(decimals.units(Price::from_raw(raw))).filter(|units| *units < E8);
+                prop_assert_eq!(units, is_good.then(|| (raw / unit) as u64));
             }
-            let prices = [Price::from_raw(raw), Price::from_raw(1)];
-            prop_assert_eq!(units::<7>(prices, [1, 0]), divided::<2>(raw));
-            prop_assert_eq!(units::<5>(prices, [1, 0]), divided::<4>(raw));
-            prop_assert_eq!(units::<3>(prices, [1, 0]), divided::<6>(raw));
         }
     }
 
@@ -897,6 +954,7 @@ mod tests {
             );
         };
         fails(quote(2, (0, 0), (0, 0)));
+        fails(quote(2, (0, u32::MAX), (0, u32::MAX)));
         fails(quote(0, (12_501_000_000, 1), (13_000_000_000, 1)));
         fails(quote(0, (1_000_000_000_000_000, 1), (0, 0)));
         fails(quote(0, (-10_000_000, 1), (0, 0)));

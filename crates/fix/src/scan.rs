@@ -163,7 +163,7 @@ impl Scan for Baseline {
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-mod x86 {
+pub(crate) mod x86 {
     #![allow(unsafe_code)]
 
     use super::{Baseline, Ends, SOH, STRETCH, Scan, list_with};

@@ -150,15 +150,19 @@ impl Quoter {
     /// Appends quotes of a block to the message being filled until it is full; those that are left.
     #[inline]
     pub(super) fn batch(&mut self, row: &Row<'_>, block: usize, mut quotes: u64) -> u64 {
+        let wanted = self.table.block(row, block);
+        let sizes = &self.options.sizes[block * BLOCK..];
         let most = self.entries_max();
         let mut count = self.batch.count;
-        while quotes != 0 && count < most {
-            let quote = block * BLOCK + quotes.trailing_zeros() as usize;
+        for entry in &mut self.batch.entries[count..most] {
+            if quotes == 0 {
+                break;
+            }
+            let place = quotes.trailing_zeros() as usize % BLOCK;
             quotes &= quotes - 1;
-            let (bid, ask) = self.table.wanted(row, quote);
-            let size = self.options.sizes[quote];
-            self.batch.entries[count] = MassQuoteEntry {
-                quote: quote as u16,
+            let ((bid, ask), size) = (wanted.of(place), sizes[place]);
+            *entry = MassQuoteEntry {
+                quote: (block * BLOCK + place) as u16,
                 bid_ticks: bid,
                 ask_ticks: ask,
                 bid_qty: Qty(if bid != NO_BID { size } else { 0 }),

@@ -53,20 +53,29 @@ impl Table {
         )
     }
 
+    /// What the exchange should be told of the quotes of a block.
+    #[inline(always)]
+    pub(super) fn block<'a>(&'a self, row: &Row<'a>, block: usize) -> Block<'a> {
+        let at = block * BLOCK..(block + 1) * BLOCK;
+        Block {
+            bids: array(&row.bids[at.clone()]),
+            asks: array(&row.asks[at.clone()]),
+            caps: array(&self.bid_caps[at.clone()]),
+            floors: array(&self.ask_floors[at]),
+        }
+    }
+
     /// Compares a block of a row with what is live. Without branches, in arrays, so that the compiler makes
     /// vectors of it.
     #[inline]
     pub(super) fn compare(&self, row: &Row<'_>, block: usize) -> Differences {
+        let wanted = self.block(row, block);
         let at = block * BLOCK..(block + 1) * BLOCK;
-        let bids = array(&row.bids[at.clone()]);
-        let asks = array(&row.asks[at.clone()]);
-        let caps = array(&self.bid_caps[at.clone()]);
-        let floors = array(&self.ask_floors[at.clone()]);
         let live_bids = array(&self.live_bids[at.clone()]);
         let live_asks = array(&self.live_asks[at]);
         let (mut exposed, mut changed) = ([0_u8; BLOCK], [0_u8; BLOCK]);
         for i in 0..BLOCK {
-            let (bid, ask) = (bids[i].min(caps[i]), asks[i].max(floors[i]));
+            let (bid, ask) = wanted.of(i);
             exposed[i] = u8::from(bid < live_bids[i]) | u8::from(ask > live_asks[i]);
             changed[i] = u8::from(bid != live_bids[i]) | u8::from(ask != live_asks[i]);
         }
@@ -111,6 +120,25 @@ impl Table {
         self.live_bids.fill(NO_BID);
         self.live_asks.fill(NO_ASK);
         self.in_flight.fill(0);
+    }
+}
+
+/// See [`Table::block`].
+pub(super) struct Block<'a> {
+    bids: &'a [u16; BLOCK],
+    asks: &'a [u16; BLOCK],
+    caps: &'a [u16; BLOCK],
+    floors: &'a [u16; BLOCK],
+}
+
+impl Block<'_> {
+    /// The bid and the ask of a quote by its place in the block.
+    #[inline(always)]
+    pub(super) fn of(&self, place: usize) -> (u16, u16) {
+        (
+            self.bids[place].min(self.caps[place]),
+            self.asks[place].max(self.floors[place]),
+        )
     }
 }
 
