@@ -154,7 +154,7 @@ impl Quoter {
         let sizes = &self.options.sizes[block * BLOCK..];
         let most = self.entries_max();
         let mut count = self.batch.count;
-        for entry in &mut self.batch.entries[count..most] {
+        for entry in self.batch.entries.get_mut(count..most).unwrap_or_default() {
             if quotes == 0 {
                 break;
             }
