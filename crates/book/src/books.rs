@@ -374,7 +374,9 @@ impl Books {
     /// the best, and of the slots that the next orders will have. For a thread that waits; ignoring it is
     /// always correct.
     pub fn fetch(&self, instrument: InstrumentId) {
-        prefetch::fetch(&self.books, instrument.index());
+        if let Some(book) = self.books.get(instrument.index()) {
+            prefetch::fetch_value(book);
+        }
         prefetch::fetch(&self.totals, instrument.index());
         self.approach(instrument);
         let last = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];

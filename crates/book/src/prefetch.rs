@@ -34,21 +34,38 @@ pub(crate) fn fetch_in<T, const N: usize>(rows: &[[T; N]], row: usize, index: us
 /// Asks for every cache line of a value itself, not of what it points to.
 #[inline]
 pub fn fetch_value<T>(value: &T) {
-    let line = core::ptr::from_ref(value).cast::<[u8; LINE]>();
-    for nth in 0..size_of::<T>().div_ceil(LINE) {
-        hint(line.wrapping_add(nth));
-    }
+    fetch_from(core::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
 /// Asks for every cache line of a packet.
 #[inline]
 pub fn fetch_bytes(bytes: &[u8]) {
-    for at in (0..bytes.len()).step_by(LINE) {
-        hint(&raw const bytes[at]);
+    fetch_from(bytes.as_ptr(), bytes.len());
+}
+
+/// Asks for the code of a function, so many bytes from where it begins: what a rehearsal leaves out. As data,
+/// so that it lies in the caches that code and data share.
+#[inline]
+pub fn fetch_code(function: *const (), bytes: usize) {
+    fetch_from(function.cast(), bytes);
+}
+
+/// Asks for the stack below whoever calls, so many bytes of it: what the next call will keep there.
+#[inline(always)]
+pub fn fetch_stack(bytes: usize) {
+    let here = 0_u8;
+    let from = core::hint::black_box(&raw const here);
+    fetch_from(from.wrapping_sub(bytes), bytes);
+}
+
+/// Asks for every cache line of so many bytes. Where they do not begin with a line, they end in another one.
+#[inline(always)]
+fn fetch_from(from: *const u8, bytes: usize) {
+    for at in (0..bytes).step_by(LINE) {
+        hint(from.wrapping_add(at));
     }
-    // Where it does not begin with a line, it ends in another one.
-    if let Some(last) = bytes.last() {
-        hint(last);
+    if bytes > 0 {
+        hint(from.wrapping_add(bytes - 1));
     }
 }
 

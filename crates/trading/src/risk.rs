@@ -417,6 +417,11 @@ impl Risk {
             .observe(update.recv_ts, update.instrument.index(), mid);
     }
 
+    /// Fetches what [`Risk::observe`] needs.
+    pub(crate) fn fetch(&self, instrument: InstrumentId) {
+        self.controls.fetch(instrument.index());
+    }
+
     /// The last good mid price.
     #[inline]
     pub fn reference(&self, instrument: InstrumentId) -> Option<Price> {

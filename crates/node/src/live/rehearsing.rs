@@ -244,6 +244,7 @@ fn fetch<O, S: Strategy, const STAMPED: bool>(hot: &HotPath<O, STAMPED, Live<S>>
         prefetch::fetch_value(session);
     }
     for hosted in &hot.rule.hosted {
+        hosted.conductor.fetch();
         if let Some(instrument) = hosted.conductor.rehearsed()
             && let Some(books) = hot.books.get(instrument.index() >> hot.rule.bits)
         {

@@ -97,10 +97,14 @@ impl<C: Channel> Rehearsed<C> {
     }
 }
 
+/// Bytes of the stack that a packet's way to an order takes below the receive loop.
+const STACK: usize = 4_096;
+
 /// Has in the caches what the next packet will need of a channel, and what the next message of an instrument
 /// will.
 #[inline]
 pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
+    prefetch::fetch_stack(STACK);
     prefetch::fetch_value(channel);
     if let Some(it) = instrument {
         channel.fetch(it);

@@ -18,6 +18,7 @@ use crate::RiskReject;
 use crate::risk::Window;
 use alloc::boxed::Box;
 use alloc::vec;
+use tickwire_book::prefetch;
 use tickwire_market::{Nanos, Price, Qty, SeqNo, Side};
 
 /// The limits. Where nothing else is said, 0 is no limit.
@@ -196,6 +197,8 @@ pub struct Controls {
     bucket_ns: u64,
 }
 
+/// Bytes of the code of [`Controls::observe`] on x86-64.
+const OBSERVING_CODE: usize = 1_280;
 /// 1e-18 money in a unit of it.
 const MONEY: i128 = 1_000_000_000_000_000_000;
 /// Every price lies between these, and none.
@@ -604,8 +607,18 @@ impl Controls {
         self.gain = self.gain.saturating_add(gain);
     }
 
+    /// Fetches what [`Controls::observe`] needs, code and data.
+    pub(crate) fn fetch(&self, at: usize) {
+        prefetch::fetch_code(Self::observe as *const (), OBSERVING_CODE);
+        prefetch::fetch_value(self);
+        if let Some(slot) = self.slots.get(at) {
+            prefetch::fetch_value(slot);
+        }
+    }
+
     /// A good mid price of an instrument: of a live book with two sides that do not touch.
-    #[inline]
+    // One copy of the code, which rehearsals fetch.
+    #[inline(never)]
     pub fn observe(&mut self, now: Nanos, at: usize, mid: Price) {
         let Some(slot) = self.slots.get_mut(at) else {
             return;

@@ -4,6 +4,7 @@
 use super::ladder::BLOCK;
 use super::pull::State;
 use super::rehearsing::Rehearsed;
+use super::underlying::Look;
 use super::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, PullReason, QuoteSink, Quoter, Row, places};
 use crate::RiskReject;
 use alloc::boxed::Box;
@@ -42,14 +43,27 @@ impl Quoter {
         before
     }
 
-    /// Tells the venue what differs within some blocks.
+    /// Tells the venue what differs within some blocks, by the last look at the underlying.
+    pub(super) fn decide(&mut self, now: Nanos, blocks: core::ops::Range<usize>, sink: &mut impl QuoteSink) {
+        if let Some(look) = self.trust.look {
+            self.decide_at(now, &look, blocks, sink);
+        }
+    }
+
+    /// The same by this look: a tick, which has just written it, need not wait until it can be read again.
     // One copy of the code, as of all below that is not inlined, so that a rehearsal brings into the caches
     // what a tick needs.
     #[inline(never)]
-    pub(super) fn decide(&mut self, now: Nanos, blocks: core::ops::Range<usize>, sink: &mut impl QuoteSink) {
-        let (State::Quoting, Some(look)) = (self.pulls.state, self.trust.look) else {
+    pub(super) fn decide_at(
+        &mut self,
+        now: Nanos,
+        look: &Look,
+        blocks: core::ops::Range<usize>,
+        sink: &mut impl QuoteSink,
+    ) {
+        if self.pulls.state != State::Quoting {
             return;
-        };
+        }
         self.measure_room();
         // Taken out for as long as a row is borrowed from it.
         let ladder = self.ladder.take();

@@ -47,10 +47,7 @@ impl Table {
     /// What the exchange should be told of a quote.
     #[inline]
     pub(super) fn wanted(&self, row: &Row<'_>, quote: usize) -> (u16, u16) {
-        (
-            row.bids[quote].min(self.bid_caps[quote]),
-            row.asks[quote].max(self.ask_floors[quote]),
-        )
+        self.block(row, quote / BLOCK).of(quote % BLOCK)
     }
 
     /// What the exchange should be told of the quotes of a block.

@@ -45,7 +45,8 @@ impl Quoter {
     /// The underlying is there now.
     #[inline(never)]
     pub(super) fn follow(&mut self, now: Nanos, half_tick: i64, cause: Cause, sink: &mut impl QuoteSink) {
-        let before = self.trust.look.replace(Look { half_tick, cause });
+        let look = Look { half_tick, cause };
+        let before = self.trust.look.replace(look);
         let moved = before.map_or(0, |look| look.half_tick.abs_diff(half_tick));
         if moved > self.config.jump_half_ticks.into() {
             return self.distrust(now, PullReason::Jump, cause, sink);
@@ -56,7 +57,7 @@ impl Quoter {
         {
             self.pulls.state = State::Quoting;
         }
-        self.decide(now, 0..self.table.blocks(), sink);
+        self.decide_at(now, &look, 0..self.table.blocks(), sink);
     }
 
     /// The price of the underlying, or why it is not to be trusted.

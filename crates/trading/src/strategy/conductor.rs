@@ -69,7 +69,7 @@ pub struct Conductor<S> {
     /// Books that the group of messages under way has changed.
     pub(super) dirty: Vec<u32>,
     /// The message that changed a book last.
-    last: Cause,
+    pub(super) last: Cause,
     /// The callback that runs, or ran last.
     callback: Cell<&'static str>,
     has_started: bool,
@@ -291,7 +291,8 @@ impl<S: Strategy> Conductor<S> {
         clippy::too_many_arguments,
         reason = "what stands at the caller is borrowed: a struct of it would be written for each event"
     )]
-    #[inline]
+    // One copy of the code, which rehearsals fetch.
+    #[inline(never)]
     pub fn on_applied(
         &mut self,
         feed: usize,

@@ -1,8 +1,9 @@
 //! Orders and quotes that are rehearsed: an order leaves once in thousands of packets, and by then what it
 //! needs, code and data, has left the caches. A thread with time to spare goes through it, and takes it back.
 
+use tickwire_book::prefetch;
 use tickwire_market::{
-    BookState, Cause, ClientOrderId, Counter, InstrumentId, Nanos, Qty, Side, TimeInForce,
+    BookState, Cause, ClientOrderId, Counter, InstrumentId, Nanos, Qty, SeqNo, Side, TimeInForce,
 };
 
 use super::context::State;
@@ -11,12 +12,27 @@ use super::{Conductor, Context, Markets, OrderPort, QUOTES_MAX, Quote, QuoteInte
 use crate::Position;
 use crate::risk::BeforeCheck;
 
+/// Bytes of the code that tells of a change, on x86-64: those of [`Conductor::on_applied`] and of a strategy
+/// of a few lines.
+const TELLING_CODE: usize = 2_048;
+
 impl<S: Strategy> Conductor<S> {
     /// The instrument whose order is rehearsed at present; `None` before the strategy has one.
     #[inline]
     pub fn rehearsed(&self) -> Option<InstrumentId> {
         let watch = self.rehearsals / 2 % self.watches.len().max(1);
         self.watches.get(watch).map(|watch| watch.instrument)
+    }
+
+    /// Fetches what neither a rehearsed event nor a rehearsed order goes through: the code that tells the
+    /// strategy of a change, with the strategy's own as far as it is compiled into that, and what is noted of
+    /// a book once the strategy has been told.
+    pub fn fetch(&self) {
+        prefetch::fetch_code(Self::on_applied as *const (), TELLING_CODE);
+        prefetch::fetch_value(&self.last);
+        if let Some(instrument) = self.rehearsed() {
+            self.state.risk.fetch(instrument);
+        }
     }
 
     /// From now on events of a book that changes ([`EventKind`](tickwire_market::EventKind): an order or a
@@ -71,7 +87,11 @@ impl<S: Strategy> Conductor<S> {
         let checks = state.risk.before_order(instrument);
         let mut context = Context {
             now,
-            cause: Cause::default(),
+            // As of a message, so that it is compared with the last order as such a one is.
+            cause: Cause {
+                seq: SeqNo(1),
+                ..Cause::default()
+            },
             markets,
             live: instrument,
             state,
