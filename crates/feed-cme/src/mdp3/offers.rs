@@ -3,6 +3,7 @@
 use super::table::Securities;
 use super::{Mdp3Channel, Mdp3Config, Mdp3Decoder, ReplayConfig};
 use crate::{ArbiterConfig, Offers, Twin, offer_id};
+use core::iter::once;
 use tickwire_market::{InstrumentId, Nanos, Price};
 use tickwire_wire_cme::mdp3::{
     Book, BookEntry, EntryType, EventRoot, OrderAction, OrderEntry, PacketBuilder, Price9, UpdateAction,
@@ -11,9 +12,9 @@ use tickwire_wire_cme::mdp3::{
 
 impl Mdp3Decoder {
     /// Of a twin of a decoder, whose one instrument has this number, at least 1: by price or by order as
-    /// there, without refreshes.
+    /// there, without refreshes. Its book is two levels deep, so that two fill it.
     fn of_twin(&self, instrument: InstrumentId) -> Mdp3Decoder {
-        Mdp3Decoder {
+        let mut twin = Mdp3Decoder {
             securities: Securities::of_one(instrument.0),
             ..Mdp3Decoder::new(Mdp3Config {
                 depth: self.depth,
@@ -23,7 +24,11 @@ impl Mdp3Decoder {
                 orders_max: 16,
                 ..Mdp3Config::default()
             })
+        };
+        if let Some(rows) = twin.rows.get_mut(instrument.index()) {
+            rows.set_depth(false, 2);
         }
+        twin
     }
 }
 
@@ -37,33 +42,51 @@ pub(super) fn twin(
     let replay: ReplayConfig = Mdp3Channel::replay_config(0, b"", b"");
     let decoder = decoder.of_twin(instrument);
     let channel = Mdp3Channel::new(config, decoder, replay, Nanos::SECOND);
-    Twin::new(channel, Mdp3Offers(price))
+    // More than one number of its instrument is used up by a datagram.
+    Twin::new(channel, Mdp3Offers(price)).ending_after(1 << 31)
 }
 
-/// Of a session of its own: the best level of a side, and the order of it, enters and leaves.
+/// From the best level to the next one of a book that is full.
+const STEP: i64 = Price::from_4dp(500).raw();
+
+/// Of a session of its own, of a book that is full, as most are: the best level of a side, and the order of
+/// it, enters, which pushes the last level out of the book, and leaves, and the last one is there again.
 struct Mdp3Offers(Price);
 
-impl Offers for Mdp3Offers {
-    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
-        let (action, of_order) = match number % 2 {
-            1 => (UpdateAction::New, OrderAction::New),
-            _ => (UpdateAction::Delete, OrderAction::Delete),
-        };
-        let root = EventRoot {
-            indicator: indicator::LAST_QUOTE | indicator::END_OF_EVENT,
-            ..EventRoot::BLANK
-        };
-        let entry = BookEntry {
-            price: Some(Price9::of(self.0)).into(),
+impl Mdp3Offers {
+    /// An entry of the level that is so many steps from the best offer.
+    fn entry(&self, action: UpdateAction, level: u8, steps: i64, rpt_seq: u32) -> BookEntry {
+        BookEntry {
+            price: Some(Price9::of(Price::from_raw(self.0.raw() + steps * STEP))).into(),
             size: Some(100.into()).into(),
             security_id: 1.into(),
-            // Every entry is a datagram's only one.
-            rpt_seq: number.into(),
+            rpt_seq: rpt_seq.into(),
             orders: Some(1.into()).into(),
-            level: 1,
+            level,
             action: action as u8,
             entry_type: EntryType::Offer.into(),
             ..BookEntry::BLANK
+        }
+    }
+}
+
+impl Offers for Mdp3Offers {
+    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let (enters, of_order) = match number % 2 {
+            1 => (true, OrderAction::New),
+            _ => (false, OrderAction::Delete),
+        };
+        // By two datagrams three entries are sent, but by the first two, which nobody hears, two.
+        let first = number.saturating_sub(1) / 2 * 3 + u32::from(!enters);
+        let (new, change, delete) = (UpdateAction::New, UpdateAction::Change, UpdateAction::Delete);
+        let (entry, other) = match (number, enters) {
+            (1, _) => (self.entry(new, 1, 1, 1), None),
+            (2, _) => (self.entry(change, 1, 1, 2), None),
+            (_, true) => (self.entry(new, 1, 0, first), None),
+            (_, false) => (
+                self.entry(delete, 1, 0, first),
+                Some(self.entry(new, 2, 2, first + 1)),
+            ),
         };
         let order = OrderEntry {
             order_id: offer_id(number).into(),
@@ -72,9 +95,13 @@ impl Offers for Mdp3Offers {
             reference_id: Some(1).into(),
             action: of_order as u8,
         };
+        let root = EventRoot {
+            indicator: indicator::LAST_QUOTE | indicator::END_OF_EVENT,
+            ..EventRoot::BLANK
+        };
         let mut packet = PacketBuilder::new(buffer, number, 0);
         // There is room: a packet without its message would say nothing.
-        let _ = packet.push(|buffer| Book::encode(buffer, &root, [entry], [order]));
+        let _ = packet.push(|buffer| Book::encode(buffer, &root, once(entry).chain(other), [order]));
         packet.finish()
     }
 }
