@@ -58,14 +58,22 @@ pub fn fetch_stack(bytes: usize) {
     fetch_from(from.wrapping_sub(bytes), bytes);
 }
 
-/// Asks for every cache line of so many bytes. Where they do not begin with a line, they end in another one.
+/// Asks for every cache line of so many bytes.
 #[inline(always)]
 fn fetch_from(from: *const u8, bytes: usize) {
-    for at in (0..bytes).step_by(LINE) {
-        hint(from.wrapping_add(at));
+    let behind = from.addr() % LINE;
+    let first = from.wrapping_sub(behind);
+    for nth in 0..lines(behind, bytes) {
+        hint(first.wrapping_add(nth * LINE));
     }
-    if bytes > 0 {
-        hint(from.wrapping_add(bytes - 1));
+}
+
+/// In how many lines so many bytes lie that begin this far behind the begin of one.
+#[inline(always)]
+const fn lines(behind: usize, bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        _ => (behind + bytes).div_ceil(LINE),
     }
 }
 
@@ -82,3 +90,41 @@ fn hint<T>(item: *const T) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn hint<T>(_item: *const T) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hint changes nothing, whatever it names: nothing, a line, a value that ends in one more line than it
+    /// is long, code, and the stack further down than there is any.
+    #[test]
+    fn any_address_may_be_named() {
+        fetch_value(&());
+        fetch_value(&[7_u8; 65]);
+        fetch_bytes(&[]);
+        fetch_bytes(&[7; 129][63..]);
+        fetch_code(any_address_may_be_named as *const (), 1 << 16);
+        fetch_code(core::ptr::null(), 100);
+        fetch_stack(1 << 24);
+        fetch(&[1_u64; 3], 4);
+        fetch_near(&[1_u64; 3], usize::MAX);
+        fetch_in(&[[1_u64; 3]; 2], 2, 0);
+    }
+
+    #[test]
+    fn a_value_that_does_not_begin_with_a_line_ends_in_another_one() {
+        let counted = [
+            (0, 0),
+            (63, 0),
+            (0, 1),
+            (63, 1),
+            (0, 64),
+            (1, 64),
+            (63, 64),
+            (63, 65),
+            (63, 66),
+        ];
+        let lines = counted.map(|(behind, bytes)| lines(behind, bytes));
+        assert_eq!(lines, [0, 0, 1, 1, 1, 2, 2, 2, 3]);
+    }
+}

@@ -983,3 +983,63 @@ fn corrupted_packets_and_snapshots_never_break_the_feed() {
         assert_eq!(books.fast.state_hash(), books.naive.state_hash(), "seed 99");
     }
 }
+
+/// What was said, in order.
+#[derive(Default)]
+struct Said(Vec<MarketEvent>);
+
+impl EventSink for Said {
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.0.push(*event);
+    }
+}
+
+/// An offer enters a book that is full and pushes its last level out; when it leaves, that is sent again. By
+/// order there are no levels.
+#[test]
+fn a_twin_has_a_book_that_is_full() {
+    let (id, best) = (InstrumentId(3), Price::from_4dp(99_9800));
+    for (depth, told) in [(Mdp3Depth::ByPrice, 2), (Mdp3Depth::ByOrder, 1)] {
+        let decoder = Mdp3Decoder::new(Mdp3Config {
+            depth,
+            ..Mdp3Config::default()
+        });
+        let replay = Mdp3Channel::replay_config(310, b"ME", b"PW");
+        let channel = Mdp3Channel::new(ArbiterConfig::default(), decoder, replay, Nanos::SECOND);
+        let mut twin = channel.twin(id, best).expect("there is one");
+        for round in 0..10_000 {
+            let mut said = Said::default();
+            assert!(twin.play(Nanos(1 + round * 10_000), &mut said));
+            let events = said.0;
+            let is_first = round == 0 && told == 2;
+            assert_eq!(
+                events.len(),
+                2 * told - usize::from(is_first),
+                "round {round}: {events:?}"
+            );
+            if depth == Mdp3Depth::ByOrder {
+                let kinds = [events[0].kind, events[1].kind];
+                assert_eq!(kinds, [EventKind::Add, EventKind::Delete]);
+                assert_eq!(events[0].order_id, events[1].order_id);
+                continue;
+            }
+            assert!(
+                events
+                    .iter()
+                    .all(|event| (event.instrument, event.side) == (id, Side::Ask))
+            );
+            let levels = events.iter().map(|event| (event.kind, event.price, event.qty.0));
+            let level = |price, qty| (EventKind::Level, price, qty);
+            let last = Price::from_raw(best.raw() + 2 * Price::from_4dp(500).raw());
+            let all = [level(last, 0), level(best, 100), level(best, 0), level(last, 100)];
+            assert!(
+                levels.eq(all.into_iter().skip(usize::from(is_first))),
+                "{events:?}"
+            );
+        }
+        let counters = twin.channel().counters();
+        let wrong = [Counter::Malformed, Counter::Gaps].map(|counter| counters.get(counter));
+        assert_eq!(wrong, [0, 0], "{depth:?}");
+        assert_eq!(twin.channel().state(), FeedState::Live);
+    }
+}
