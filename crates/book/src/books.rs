@@ -376,9 +376,9 @@ impl Books {
     pub fn fetch(&self, instrument: InstrumentId) {
         if let Some(book) = self.books.get(instrument.index()) {
             prefetch::fetch_value(book);
+            self.levels.fetch(book, instrument.index());
         }
         prefetch::fetch(&self.totals, instrument.index());
-        self.approach(instrument);
         let last = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];
         for next in 1..=4 {
             self.orders.prefetch(OrderId(last.order_id.0.wrapping_add(next)));

@@ -578,6 +578,18 @@ impl LevelPool {
         }
     }
 
+    /// Fetches the lines of the best levels and of a level that would be better by a tick, and where the
+    /// levels behind the windows are: for a thread that waits.
+    pub(crate) fn fetch(&self, at: &Book, book: usize) {
+        prefetch::fetch(&self.blocks, book);
+        for side in Side::BOTH {
+            let best = (at.bits[side as usize] | 1).ilog2() as u64;
+            for nth in [best, best + 1] {
+                self.prefetch_place(BookSide { book, side }, nth % WINDOW as u64);
+            }
+        }
+    }
+
     #[inline(always)]
     fn prefetch_place(&self, on: BookSide, nth: u64) {
         let places = self.places.as_flattened();

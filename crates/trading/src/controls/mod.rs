@@ -198,7 +198,7 @@ pub struct Controls {
 }
 
 /// Bytes of the code of [`Controls::observe`] on x86-64.
-const OBSERVING_CODE: usize = 1_280;
+const OBSERVING_CODE: usize = 2_112;
 /// 1e-18 money in a unit of it.
 const MONEY: i128 = 1_000_000_000_000_000_000;
 /// Every price lies between these, and none.
