@@ -56,8 +56,9 @@ struct Mdp3Offers(Price);
 impl Mdp3Offers {
     /// An entry of the level that is so many steps from the best offer.
     fn entry(&self, action: UpdateAction, level: u8, steps: i64, rpt_seq: u32) -> BookEntry {
+        let price = Price::from_raw(self.0.raw().saturating_add(steps * STEP));
         BookEntry {
-            price: Some(Price9::of(Price::from_raw(self.0.raw() + steps * STEP))).into(),
+            price: Some(Price9::of(price)).into(),
             size: Some(100.into()).into(),
             security_id: 1.into(),
             rpt_seq: rpt_seq.into(),

@@ -1006,6 +1006,8 @@ fn a_twin_has_a_book_that_is_full() {
         });
         let replay = Mdp3Channel::replay_config(310, b"ME", b"PW");
         let channel = Mdp3Channel::new(ArbiterConfig::default(), decoder, replay, Nanos::SECOND);
+        let mut twin = channel.twin(id, Price::from_raw(i64::MAX)).expect("there is one");
+        assert!(twin.play(Nanos(1), &mut Said::default()), "whatever the price");
         let mut twin = channel.twin(id, best).expect("there is one");
         for round in 0..10_000 {
             let mut said = Said::default();
