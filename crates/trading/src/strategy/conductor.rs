@@ -322,7 +322,7 @@ impl<S: Strategy> Conductor<S> {
             if is_over && self.dirty.is_empty() {
                 // Nothing else waits to be told: this change is all of it.
                 self.change(event.recv_ts, place, top.changed, markets, port);
-            } else {
+            } else if is_told {
                 self.touch(place, top.changed);
             }
         }

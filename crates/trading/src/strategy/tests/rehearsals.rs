@@ -234,6 +234,34 @@ fn no_event_that_is_rehearsed_is_told() {
     assert!(!rig.conductor.begin_rehearsal());
 }
 
+/// A rehearsed message of several events waits for its last one as a group of the venue's does, and leaves
+/// nothing to tell behind, whether that came or not.
+#[test]
+fn no_group_that_is_rehearsed_is_told_later() {
+    for flags in [EventFlags::NONE, EventFlags::LAST] {
+        let mut rig = two_sided();
+        let before = rig.known();
+        assert!(rig.conductor.begin_rehearsal());
+        for (id, flags) in [(77, EventFlags::NONE), (78, flags)] {
+            let add = MarketEvent {
+                kind: EventKind::Add,
+                instrument: A,
+                order_id: OrderId(id),
+                side: Side::Ask,
+                price: price(101),
+                qty: Volume(5),
+                flags,
+                ..MarketEvent::default()
+            };
+            rig.event(0, add, true);
+        }
+        rig.conductor.end_rehearsal();
+        assert_eq!(rig.known(), before);
+        assert!(rig.conductor.begin_rehearsal(), "nothing waits to be told");
+        rig.conductor.end_rehearsal();
+    }
+}
+
 #[test]
 fn both_sides_of_each_instrument_are_rehearsed_in_turn() {
     let mut rig = rehearsing();
