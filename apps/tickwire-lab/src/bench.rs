@@ -14,7 +14,7 @@ use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, Port, SeqNo, Side, Symbol};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::memory_reads::MemoryReads;
-use tickwire_runtime::neighbours::{Neighbours, PAUSES};
+use tickwire_runtime::neighbours::{Arrived, Neighbours, PAUSES};
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -411,6 +411,17 @@ struct Pause<'n> {
     rehearsed_ns: u64,
 }
 
+/// A packet that comes right behind the one before.
+#[inline(always)]
+pub(crate) fn at_once<'a>(clock: &Clock, bytes: &'a [u8]) -> Arrived<'a> {
+    let at = tsc();
+    Arrived {
+        bytes,
+        at,
+        now: clock.nanos_at(at),
+    }
+}
+
 /// Times of so many packets that each move the best offer, but for the first ones, each behind a pause or
 /// right behind the one before. Answers how many orders left.
 fn every_packet<S: Strategy, const STAMPED: bool>(
@@ -424,8 +435,8 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
     let mut channel = ItchChannel::new(feed(1), SoupConfig::default());
     let mut twin = twin_of(hot, &channel);
     for (i, packet) in walk(&packets).enumerate() {
-        let packet = match &mut behind {
-            None => packet,
+        let arrived = match &mut behind {
+            None => at_once(clock, packet),
             Some(Pause {
                 neighbours,
                 ns,
@@ -436,14 +447,12 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
                 neighbours.receive(clock, packet)
             }
         };
-        let begin = tsc();
-        let now = clock.nanos_at(begin);
-        channel.on_datagram(now, Port::Live, Line::A, packet, hot);
-        let ns = clock.span_ns(tsc() - begin);
+        channel.on_datagram(arrived.now, Port::Live, Line::A, arrived.bytes, hot);
+        let ns = clock.span_ns(tsc() - arrived.at);
         if i >= first {
             times.record(ns);
         }
-        answer(hot, now);
+        answer(hot, arrived.now);
     }
     match hot.sessions[0].out.orders {
         // Without a bid and a reference price first, the first offer is stopped by the price band.

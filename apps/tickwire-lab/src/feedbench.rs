@@ -17,7 +17,7 @@ use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_wire::fast::Plan;
 
-use crate::bench::{packets_of, rehearsed_ns, tell_host};
+use crate::bench::{at_once, packets_of, rehearsed_ns, tell_host};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
@@ -87,13 +87,22 @@ pub(crate) fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C,
 
 /// Packet bytes → order bytes when every packet moves the best offer of one instrument: one behind the other,
 /// and behind each of [`PAUSES`], in which others have the caches and orders are rehearsed as shipped.
+#[derive(Default)]
+struct Path {
+    /// Until the order's bytes are where a card would take them.
+    order: Histogram,
+    /// Until the thread takes the next packet.
+    free: Histogram,
+}
+
+/// Measures them.
 struct OrderPath<'a> {
     config: &'a MarketConfig,
     clock: Clock,
     neighbours: &'a mut Neighbours,
     /// How many packets of each.
     packets: [u32; 3],
-    times: &'a mut [Histogram; 3],
+    times: &'a mut [Path; 3],
 }
 
 impl WithChannel for OrderPath<'_> {
@@ -149,23 +158,33 @@ impl WithChannel for OrderPath<'_> {
                     .work(&self.clock, PAUSES[way - 1].0, rehearsed_ns(), rehearse);
             }
             let before = hot.sessions[0].out.orders;
-            let mut took = 0;
+            let (mut order, mut free) = (0, 0);
             while let Some(d) = exchange.poll_datagram(0, now) {
                 if d.port == Port::Live {
-                    let bytes = match way {
-                        0 => d.bytes,
+                    let arrived = match way {
+                        0 => at_once(&self.clock, d.bytes),
                         _ => self.neighbours.receive(&self.clock, d.bytes),
                     };
-                    let begin = tsc();
-                    channel.on_datagram(self.clock.nanos_at(begin), d.port, Line::A, bytes, &mut hot);
-                    took += tsc() - begin;
+                    let had_left = hot.sessions[0].out.orders > before;
+                    channel.on_datagram(arrived.now, d.port, Line::A, arrived.bytes, &mut hot);
+                    let took = tsc() - arrived.at;
+                    let out = &hot.sessions[0].out;
+                    free += took;
+                    // Of a change in several packets, up to the one that says enough.
+                    if !had_left {
+                        order += match out.orders > before {
+                            true => out.left - arrived.at,
+                            false => took,
+                        };
+                    }
                 }
             }
             if hot.sessions[0].out.orders > before {
                 orders += 1;
                 // The first ones find nothing in the caches, and predict no branch.
                 if way > 0 || nth > 1_000 {
-                    self.times[way].record(self.clock.span_ns(took));
+                    self.times[way].order.record(self.clock.span_ns(order));
+                    self.times[way].free.record(self.clock.span_ns(free));
                 }
                 answer(&mut hot, now);
             }
@@ -201,7 +220,7 @@ struct Row {
     /// Nanoseconds a message: into nothing, into books, filtered out.
     ns: [f64; 3],
     /// One behind the other, and behind each of [`PAUSES`].
-    paths: [Histogram; 3],
+    paths: [Path; 3],
 }
 
 /// A feed being measured.
@@ -388,7 +407,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
     let ways = ["(warm)", PAUSES[0].1, PAUSES[1].1];
     for (way, told) in ways.into_iter().enumerate() {
-        let paths = rows.iter().map(|row| &row.paths[way]);
+        let paths = rows.iter().map(|row| &row.paths[way].order);
         let times: Vec<(&str, &Histogram)> = names.iter().map(String::as_str).zip(paths).collect();
         let title = format!("packet bytes -> order bytes, every packet moves the best offer {told}");
         println!(
@@ -396,6 +415,19 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             Table::latencies(&title, &times).to_text(tickwire_console::terminal::width())
         );
     }
+    let mut free = Table::new(
+        "packet bytes -> the thread takes the next packet: what follows an order is in it, p50 and p99",
+        &["feed", ways[0], ways[1], ways[2]],
+    );
+    for row in &rows {
+        let both = |path: &Path| {
+            let [half, most] = [0.5, 0.99].map(|q| format_ns(path.free.at_quantile(q)));
+            format!("{half}, {most}")
+        };
+        let [warm, soon, late] = row.paths.each_ref().map(both);
+        free = free.row([row.protocol.to_string(), warm, soon, late]);
+    }
+    println!("{}", free.to_text(tickwire_console::terminal::width()));
     println!(
         "In a pause others have the caches (the thread walks through memory), and orders are rehearsed every {}, as by a thread that never sleeps. A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
         format_ns(rehearsed_ns())
@@ -437,7 +469,11 @@ mod tests {
                 row.events
             );
             assert!(row.wire_ns > 0.0 && row.wire_ns < f64::MAX, "{protocol}");
-            let [warm, soon, late] = row.paths.map(|path| path.count());
+            for path in &row.paths {
+                assert!(path.order.max() <= path.free.max(), "{protocol}");
+                assert_eq!(path.order.count(), path.free.count(), "{protocol}");
+            }
+            let [warm, soon, late] = row.paths.map(|path| path.order.count());
             assert!(
                 warm > 10_000 && soon >= 20 && late > 0,
                 "{protocol}: {warm} {soon} {late}"

@@ -182,7 +182,7 @@ impl Singles<'_> {
     /// The datagram under way, behind a pause as a socket gives it.
     fn received<'b>(&'b mut self, datagram: &'b [u8]) -> &'b [u8] {
         match &mut self.pauses {
-            Some(pauses) if self.paused.is_some() => pauses.neighbours.receive(self.clock, datagram),
+            Some(pauses) if self.paused.is_some() => pauses.neighbours.receive(self.clock, datagram).bytes,
             _ => datagram,
         }
     }

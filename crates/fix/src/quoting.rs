@@ -343,15 +343,16 @@ impl MassQuoteTemplate {
         self.send_prepared_as(session, now, head, quotes, false)
     }
 
-    /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments.
+    /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments. The message is for rehearsing what
+    /// follows alone, and never to be transmitted; `None` where it could not be sent.
     pub fn rehearse_prepared<S: Store>(
         &mut self,
         session: &mut Session<S>,
         now: Nanos,
         head: &MassQuoteHead,
         quotes: impl ExactSizeIterator<Item = PreparedQuote>,
-    ) {
-        let _ = self.send_prepared_as(session, now, head, quotes, true);
+    ) -> Option<&[u8]> {
+        self.send_prepared_as(session, now, head, quotes, true).ok()
     }
 
     // One copy of the code for each kind of iterator.

@@ -270,9 +270,15 @@ impl OrderTemplate {
 
     /// Writes an order as it would be sent next, and keeps nothing of it: no number is used and no byte given
     /// out. For a loop that has nothing else to do, so that the message and the code that writes it are in
-    /// the caches when one has to leave.
-    pub fn rehearse<S: Store>(&mut self, session: &mut Session<S>, now: Nanos, order: &NewOrder) {
-        let _ = self.send_as(session, now, order, Again::GapFill, true);
+    /// the caches when one has to leave. The message is for [rehearsing what follows](Self::send) alone, and
+    /// never to be transmitted: its number is the next message's. `None` where the order could not be sent.
+    pub fn rehearse<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        order: &NewOrder,
+    ) -> Option<&[u8]> {
+        self.send_as(session, now, order, Again::GapFill, true).ok()
     }
 
     // One copy of the code, so that a rehearsal brings into the caches what an order needs.

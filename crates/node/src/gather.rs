@@ -38,6 +38,12 @@ impl Gathered {
             in_all: [0; 2],
         }
     }
+
+    /// Where the next message goes; `None` if it does not fit behind what is held.
+    #[inline(always)]
+    fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        self.bytes.get_mut(self.held..self.held + bytes)
+    }
 }
 
 impl<O: OrderOut> OrderSession<O> {
@@ -50,18 +56,24 @@ impl<O: OrderOut> OrderSession<O> {
         if gathered.held + message.len() > gathered.bytes.len() {
             self.send_held();
         }
-        let gathered = &mut self.gathered;
-        let Some(room) = gathered
-            .bytes
-            .get_mut(gathered.held..gathered.held + message.len())
-        else {
+        let Some(room) = self.gathered.room(message.len()) else {
             return self.put(message);
         };
         room.copy_from_slice(message);
+        let gathered = &mut self.gathered;
         gathered.held += message.len();
         if gathered.held >= gathered.enough {
             self.send_held();
         }
+    }
+
+    /// Does with a message that is rehearsed what [`OrderSession::gather`] does with one, but that it counts
+    /// for nothing: it lies where the next one will.
+    pub(crate) fn rehearse_gathering(&mut self, message: &[u8]) {
+        if let Some(room) = self.gathered.room(message.len()) {
+            room.copy_from_slice(message);
+        }
+        self.out.rehearse(message);
     }
 
     /// Sends a message now, behind what is held.
@@ -210,6 +222,22 @@ mod tests {
         gathered.gather(&[1; 100]);
         gathered.let_go();
         assert_eq!(sizes(&mut gathered), [100]);
+    }
+
+    /// Of what is rehearsed nothing is sent, whatever is held before it and comes behind it.
+    #[test]
+    fn a_message_that_is_rehearsed_stays_where_it_is() {
+        let mut gathered = session();
+        gathered.rehearse_gathering(&[9; 1_400]);
+        gathered.rehearse_gathering(&[9; HELD_BYTES_MAX + 1]);
+        gathered.let_go();
+        gathered.gather(&[1; 100]);
+        gathered.rehearse_gathering(&[9; 1_400]);
+        gathered.gather(&[2; 100]);
+        gathered.rehearse_gathering(&[9; HELD_BYTES_MAX]);
+        gathered.let_go();
+        assert_eq!(gathered.out.0, [[[1; 100], [2; 100]].concat()]);
+        assert_eq!((gathered.gathered_in_all(), gathered.out.1), ([2, 200], 1));
     }
 
     #[test]

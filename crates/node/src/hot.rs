@@ -46,6 +46,15 @@ pub trait OrderOut {
         self.send(bytes)
     }
 
+    /// Does with a message that is rehearsed what [`OrderOut::launch`] does before anything leaves, so that
+    /// what the next one needs, code and data, is in the caches. Nothing leaves, now or later, and nothing is
+    /// counted. For a loop that has nothing else to do. Does nothing where there is nothing between a message
+    /// and the call that sends it.
+    #[inline]
+    fn rehearse(&mut self, bytes: &[u8]) {
+        let _ = bytes;
+    }
+
     /// Whether a program could be given a message now.
     ///
     /// # Errors

@@ -77,6 +77,13 @@ impl OrderOut for Entry {
         }
     }
 
+    #[inline]
+    fn rehearse(&mut self, bytes: &[u8]) {
+        if let (Some(stream), Some(delegate)) = (&self.stream, &mut self.delegate) {
+            delegate.rehearse(stream, bytes);
+        }
+    }
+
     fn may_arm(&mut self) -> Result<(), NotArmed> {
         match (&self.stream, &mut self.delegate) {
             (Some(stream), Some(delegate)) => delegate.may_arm(stream),

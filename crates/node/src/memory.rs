@@ -10,7 +10,7 @@ use tickwire_feed::{Channel, Twin};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, Store};
 use tickwire_lab::Probes;
 use tickwire_market::{Instrument, InstrumentId, Nanos, OrderId, Qty, Symbol, TimeInForce, Venue};
-use tickwire_runtime::clock::Clock;
+use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{ConductorConfig, QuoteReport, Strategy};
 use tickwire_trading::{Accounts, BestOffer, ControlsConfig, OrderReport, ReportKind, RiskConfig};
 use tickwire_venues::order_entry::OrderEntrySection;
@@ -22,12 +22,18 @@ use crate::trader::{self, Rule};
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
 pub struct MemoryOut {
-    last: [u8; 4096],
+    /// One has the last message; the other one is for the next, as a card sends out of one while another one
+    /// is written.
+    buffers: [[u8; 4096]; 2],
+    /// Which one has the last.
+    last: usize,
     len: usize,
     /// Messages sent.
     pub orders: u64,
     /// Their bytes together.
     pub bytes: u64,
+    /// When the last one was in memory, as [`tsc`] counts.
+    pub left: u64,
 }
 
 impl Default for MemoryOut {
@@ -39,29 +45,45 @@ impl Default for MemoryOut {
 impl MemoryOut {
     /// The last message.
     pub fn last(&self) -> &[u8] {
-        &self.last[..self.len]
+        &self.buffers[self.last][..self.len]
     }
 
     /// Nothing sent yet.
     pub fn new() -> MemoryOut {
         MemoryOut {
-            last: [0; 4096],
+            buffers: [[0; 4096]; 2],
+            last: 0,
             len: 0,
             orders: 0,
             bytes: 0,
+            left: 0,
         }
+    }
+
+    /// Writes a message into the buffer of the next one. One copy of the code, so that a rehearsal brings into
+    /// the caches what a message needs.
+    #[inline(never)]
+    fn write(&mut self, bytes: &[u8]) {
+        let next = &mut self.buffers[1 - self.last];
+        next[..bytes.len()].copy_from_slice(bytes);
+        black_box(next);
     }
 }
 
 impl OrderOut for MemoryOut {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.last[..bytes.len()].copy_from_slice(bytes);
-        self.len = bytes.len();
-        black_box(&mut self.last);
+        self.write(bytes);
+        self.left = tsc();
+        (self.last, self.len) = (1 - self.last, bytes.len());
         self.orders += 1;
         self.bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    #[inline(always)]
+    fn rehearse(&mut self, bytes: &[u8]) {
+        self.write(bytes);
     }
 }
 

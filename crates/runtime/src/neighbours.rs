@@ -30,6 +30,17 @@ pub struct Neighbours {
     buffer: Vec<u8>,
 }
 
+/// A datagram that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// When, as [`tsc`] counts: what is timed begins here.
+    pub at: u64,
+    /// The same on the clock.
+    pub now: Nanos,
+}
+
 impl Default for Neighbours {
     fn default() -> Neighbours {
         Neighbours::new()
@@ -49,15 +60,24 @@ impl Neighbours {
 
     /// Gives a datagram as a receive call does: it is copied, and about the time of such a call later the
     /// copy stands in the caches. A datagram that the benchmark keeps has left them in a pause: read there,
-    /// its way from memory would be timed with the path.
-    pub fn receive(&mut self, clock: &Clock, datagram: &[u8]) -> &[u8] {
+    /// its way from memory would be timed with the path. Until then the clock is read again and again, as by
+    /// a receive loop in each of its turns.
+    pub fn receive(&mut self, clock: &Clock, datagram: &[u8]) -> Arrived<'_> {
         self.buffer.clear();
         self.buffer.extend_from_slice(datagram);
         let until = tsc() + clock.span_ticks(RECEIVING_NS);
-        while tsc() < until {
+        loop {
+            let at = tsc();
+            let now = clock.nanos_at(at);
+            if at >= until {
+                return Arrived {
+                    bytes: &self.buffer,
+                    at,
+                    now,
+                };
+            }
             std::hint::spin_loop();
         }
-        &self.buffer
     }
 
     /// Has the caches for so many nanoseconds, or for a few lines of them if the time is over already. In
@@ -102,7 +122,12 @@ mod tests {
         assert!(before > 0);
         neighbours.work(&clock, 1_000_000, 0, |_| panic!("never"));
         assert!(touched(&neighbours) >= before);
-        assert_eq!(neighbours.receive(&clock, b"a datagram"), b"a datagram");
-        assert_eq!(neighbours.receive(&clock, b"shorter"), b"shorter");
+        let asked = tsc();
+        for datagram in [&b"a datagram"[..], b"shorter"] {
+            let arrived = neighbours.receive(&clock, datagram);
+            assert_eq!(arrived.bytes, datagram);
+            assert!(arrived.at > asked, "it takes some time to receive one");
+            assert_eq!(arrived.now, clock.nanos_at(arrived.at));
+        }
     }
 }

@@ -363,6 +363,19 @@ impl Delegate {
         Ok(())
     }
 
+    /// Writes a message as the first segment that [`Delegate::launch`] would put on the wire, into the same
+    /// memory, and leaves it there: nothing leaves, nothing is counted, and the kernel is not asked. Does
+    /// nothing while the connection is lent, something is armed, or bytes that have left wait to be booked.
+    #[inline]
+    pub fn rehearse(&mut self, stream: &TcpStream, bytes: &[u8]) {
+        if self.is_lent || self.is_armed() || !self.unbooked.is_empty() {
+            return;
+        }
+        let numbers = self.numbers(stream, self.next_seq(stream));
+        let payload = &bytes[..bytes.len().min(self.room.segment_bytes)];
+        std::hint::black_box(self.template.write(&mut self.frame[..], &numbers, payload));
+    }
+
     /// Sends what is longer than a segment as frames with many, where the way takes them; how many bytes and
     /// segments have left so.
     #[inline]

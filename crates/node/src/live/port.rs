@@ -119,7 +119,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         };
         let session = self.sessions.get_mut(place)?;
         if self.is_rehearsal {
-            template.rehearse_prepared(&mut session.fix, now, head, prepared(entries));
+            if let Some(bytes) = template.rehearse_prepared(&mut session.fix, now, head, prepared(entries)) {
+                session.rehearse_gathering(bytes);
+            }
             return Some(());
         }
         if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, prepared(entries)) {
@@ -273,7 +275,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             return Some(Err(Rejected::NoSession));
         };
         if self.is_rehearsal {
-            template.rehearse(&mut session.fix, now, &order);
+            if let Some(bytes) = template.rehearse(&mut session.fix, now, &order) {
+                session.out.rehearse(bytes);
+            }
             return Some(Ok(()));
         }
         let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {

@@ -105,6 +105,11 @@ impl<O: OrderOut> OrderOut for Stamped<O> {
         self.stamp();
         self.out.send(bytes)
     }
+
+    #[inline]
+    fn rehearse(&mut self, bytes: &[u8]) {
+        self.out.rehearse(bytes);
+    }
 }
 
 /// Bytes in memory.

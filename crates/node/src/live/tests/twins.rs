@@ -14,6 +14,8 @@ const DATAGRAMS: usize = 6_000;
 /// The datagram that is lost where one is: half of the day is over.
 const LOST: usize = DATAGRAMS / 2;
 
+type Hot = HotPath<MemoryOut, true, Live<Taker>>;
+
 /// What came of a session.
 #[derive(PartialEq, Debug)]
 struct Outcome {
@@ -59,12 +61,15 @@ impl FeedVisitor for Session {
                 twin = memory::twin_of(&hot, &channel);
                 assert!(twin.is_some(), "{symbol} is known and wanted");
             }
+            let said = |hot: &Hot| (hot.sessions[0].out.orders, hot.sessions[0].out.last().to_vec());
+            let before = said(&hot);
             let ((), count) = count_allocations(|| {
                 if self.is_rehearsed && twin.is_some() {
                     memory::idle(&mut hot, &channel, &mut twin, now);
                 }
             });
             assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+            assert_eq!(said(&hot), before, "an order was rehearsed, and left");
             if !(self.loses_one && nth == LOST) {
                 channel.on_datagram(now, Port::Live, Line::A, datagram, &mut hot);
             }
