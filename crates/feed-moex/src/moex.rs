@@ -243,10 +243,16 @@ impl MoexDecoder {
 
     /// A decoder that knows no instrument. An error: the templates lack what is needed.
     pub fn new(config: MoexConfig) -> Result<MoexDecoder, MissingField> {
+        let wire = moex::Decoder::new(config.templates.clone(), config.limits)?;
+        Ok(MoexDecoder::around(wire, config))
+    }
+
+    /// Around what reads the wire.
+    fn around(wire: moex::Decoder, config: MoexConfig) -> MoexDecoder {
         let max = config.instruments_max.clamp(1, 1 << 20);
         let places = max as usize + 1;
-        Ok(MoexDecoder {
-            wire: moex::Decoder::new(config.templates, config.limits)?,
+        MoexDecoder {
+            wire,
             books: Instruments {
                 main_board: config.main_board,
                 filter: Filter::new(Venue::Moex, 0..max + 1, config.symbols.as_deref()).joining_singly(),
@@ -269,7 +275,7 @@ impl MoexDecoder {
                     pushed: 0,
                 },
             },
-        })
+        }
     }
 
     /// Messages of a kind so far, loops included.

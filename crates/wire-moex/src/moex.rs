@@ -243,6 +243,15 @@ impl Decoder {
         })
     }
 
+    /// Another decoder by the same templates, which the two share.
+    pub fn beside(&self, limits: Limits) -> Decoder {
+        Decoder {
+            logs: self.logs.beside(&limits),
+            fast: fast::Decoder::new(self.plan().clone(), limits),
+            views: self.views.clone(),
+        }
+    }
+
     /// The templates it reads with.
     pub fn plan(&self) -> &Arc<Plan> {
         self.fast.plan()

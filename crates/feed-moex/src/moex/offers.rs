@@ -18,18 +18,32 @@ const LIMITS: Limits = Limits {
 /// Any time that can be written: `SendingTime` has a date.
 const SENT: Nanos = Nanos(1_600_000_000 * Nanos::SECOND);
 
+/// Of an entry: of as many digits as most of a day's.
+const TIME: Nanos = Nanos((12 * 3_600 + 34 * 60 + 56) * Nanos::SECOND + 123_456_000);
+
 impl MoexDecoder {
-    /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates.
-    fn of_twin(&self, instrument: InstrumentId) -> Option<MoexDecoder> {
-        let mut decoder = MoexDecoder::new(MoexConfig {
+    /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates, at the
+    /// same place in memory.
+    fn of_twin(&self, instrument: InstrumentId) -> MoexDecoder {
+        let config = MoexConfig {
             main_board: self.books.main_board.clone(),
             instruments_max: instrument.0,
             limits: LIMITS,
             ..MoexConfig::new(self.wire.plan().clone())
-        })
-        .ok()?;
+        };
+        let mut decoder = MoexDecoder::around(self.wire.beside(LIMITS), config);
         decoder.books.keys = Keys::of_one(instrument.0);
-        Some(decoder)
+        decoder
+    }
+
+    /// Its symbol and its board.
+    fn called(&self, instrument: InstrumentId) -> Option<[&[u8]; 2]> {
+        let name = self.books.filter.instrument(instrument)?.symbol.as_bytes();
+        let at = name.iter().position(|byte| *byte == b'@');
+        Some(match at {
+            Some(at) => [&name[..at], &name[at + 1..]],
+            None => [name, &self.books.main_board],
+        })
     }
 }
 
@@ -41,13 +55,15 @@ pub(super) fn twin(
     price: Price,
 ) -> Option<Twin<MoexChannel>> {
     let encoder = Encoder::new(decoder.wire.plan().clone(), LIMITS).ok()?;
+    let [symbol, board] = decoder.called(instrument)?;
     let offers = MoexOffers {
         template: encoder.find(MessageKind::OrderLog, "")?,
         encoder,
-        board: decoder.books.main_board.clone(),
+        symbol: symbol.into(),
+        board: board.into(),
         price,
     };
-    let decoder = decoder.of_twin(instrument)?;
+    let decoder = decoder.of_twin(instrument);
     let channel = MoexChannel::around(decoder, arbiter, MoexReplayConfig::default());
     Some(Twin::new(channel, offers))
 }
@@ -56,6 +72,8 @@ pub(super) fn twin(
 struct MoexOffers {
     encoder: Encoder,
     template: Template,
+    /// As the instrument itself is called, so that its twin goes the same way.
+    symbol: Vec<u8>,
     board: Vec<u8>,
     price: Price,
 }
@@ -70,14 +88,14 @@ impl Offers for MoexOffers {
             action,
             kind: OrderKind::Order(Side::Ask),
             order_id: OrderId(offer_id(number)),
-            symbol: b"REHEARSED",
+            symbol: &self.symbol,
             board: &self.board,
             // Every entry is a datagram's only one.
             rpt_seq: number,
             price: Some(self.price),
             qty,
             date: None,
-            time: Some(Nanos::ZERO),
+            time: Some(TIME),
             order_status,
             session: b"N",
         };

@@ -7,6 +7,7 @@
 //! way gives the same entries or none.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -233,7 +234,8 @@ impl Field {
 /// The programs of a file's order logs, and where they put what they read.
 #[derive(Clone, Debug)]
 pub(super) struct OrderLogs {
-    programs: Vec<Program>,
+    /// Shared by decoders that stand beside each other: what one has read the other finds in the caches.
+    programs: Arc<[Program]>,
     rows: Box<[OrderRow]>,
     names: Box<[Name]>,
     values_max: usize,
@@ -244,7 +246,18 @@ pub(super) struct OrderLogs {
 impl OrderLogs {
     /// Of the templates with these identifiers.
     pub(super) fn new(plan: &Plan, limits: &Limits, templates: impl Iterator<Item = u32>) -> OrderLogs {
-        let programs: Vec<_> = templates.filter_map(|id| Program::new(plan, id)).collect();
+        OrderLogs::of(
+            templates.filter_map(|id| Program::new(plan, id)).collect(),
+            limits,
+        )
+    }
+
+    /// By the same programs, with rows and names of its own.
+    pub(super) fn beside(&self, limits: &Limits) -> OrderLogs {
+        OrderLogs::of(Arc::clone(&self.programs), limits)
+    }
+
+    fn of(programs: Arc<[Program]>, limits: &Limits) -> OrderLogs {
         let width = programs.iter().map(|p| p.widths.1.max(1)).min();
         let entries = width.map_or(0, |width| limits.values_max / width);
         OrderLogs {
