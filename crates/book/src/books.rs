@@ -379,10 +379,7 @@ impl Books {
             self.levels.fetch(book, instrument.index());
         }
         prefetch::fetch(&self.totals, instrument.index());
-        let last = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];
-        for next in 1..=4 {
-            self.orders.prefetch(OrderId(last.order_id.0.wrapping_add(next)));
-        }
+        self.orders.prefetch_following();
     }
 
     /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the

@@ -33,6 +33,8 @@ pub(crate) const PREV: usize = 1;
 const FAR: u64 = 12;
 /// How many orders after a new one a slot, which has been fetched, is looked at.
 const NEAR: u64 = 4;
+/// Of how many orders after the newest one a thread that waits fetches what they need.
+const FOLLOWING: u64 = 4;
 
 /// A resting order with its neighbours in the queue of its level, two to a cache line. Vacant when `qty` is 0.
 ///
@@ -126,6 +128,8 @@ pub(crate) struct OrderIndex {
     rooms: usize,
     /// Window slots from here on were vacant since the last clear.
     used: usize,
+    /// The order that was placed last.
+    newest: u64,
     /// No id above this was ever moved to the table.
     moved_max: u64,
     table: Vec<Entry>,
@@ -148,6 +152,7 @@ impl OrderIndex {
             window,
             rooms: orders,
             used: 0,
+            newest: 0,
             moved_max: 0,
             table: vec![
                 NO_ENTRY;
@@ -265,6 +270,15 @@ impl OrderIndex {
         (standing.qty != 0).then(|| self.prefetch_move(standing))
     }
 
+    /// Fetches what the next orders need if they are numbered upwards: their slots, those that
+    /// [`OrderIndex::prefetch_next`] looks at then, and the one that is no order's.
+    pub(crate) fn prefetch_following(&self) {
+        for next in 1..=FOLLOWING + NEAR {
+            self.prefetch(OrderId(self.newest.wrapping_add(next)));
+        }
+        prefetch::fetch_near(&self.slots, self.late.nobody() as usize);
+    }
+
     #[cold]
     fn prefetch_move(&self, standing: &Slot) -> InstrumentId {
         prefetch::fetch(&self.table, self.entry_of(standing.id));
@@ -286,6 +300,7 @@ impl OrderIndex {
             return Err(BookError::DuplicateOrder);
         }
         self.used = self.used.max(at + 1);
+        self.newest = id.0;
         Ok(if is_taken {
             OrderSlot::Taken(at as u32)
         } else {

@@ -24,6 +24,7 @@ use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::hint::black_box;
 use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -594,6 +595,10 @@ impl Decoder for OpenBookDecoder {
     /// Every instrument's trading status says that it is closed.
     fn has_ended(&self) -> bool {
         self.filter.is_closed()
+    }
+
+    fn fetch(&self, id: InstrumentId) {
+        black_box(self.followed.get(id.index()).map(|followed| followed.seq));
     }
 
     fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {

@@ -21,6 +21,7 @@ use crate::live::{self, Live};
 use crate::trader::{self, Rule};
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
+#[repr(align(64))]
 pub struct MemoryOut {
     /// One has the last message; the other one is for the next, as a card sends out of one while another one
     /// is written.
@@ -60,30 +61,34 @@ impl MemoryOut {
         }
     }
 
-    /// Writes a message into the buffer of the next one. One copy of the code, so that a rehearsal brings into
-    /// the caches what a message needs.
+    /// Writes a message into the buffer of the next one, and sends it if it is not rehearsed. One copy of the
+    /// code, so that a rehearsal brings into the caches what a message needs.
     #[inline(never)]
-    fn write(&mut self, bytes: &[u8]) {
+    fn write(&mut self, bytes: &[u8], is_rehearsal: bool) {
         let next = &mut self.buffers[1 - self.last];
         next[..bytes.len()].copy_from_slice(bytes);
         black_box(next);
+        let now = tsc();
+        if is_rehearsal {
+            return;
+        }
+        self.left = now;
+        (self.last, self.len) = (1 - self.last, bytes.len());
+        self.orders += 1;
+        self.bytes += bytes.len() as u64;
     }
 }
 
 impl OrderOut for MemoryOut {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.write(bytes);
-        self.left = tsc();
-        (self.last, self.len) = (1 - self.last, bytes.len());
-        self.orders += 1;
-        self.bytes += bytes.len() as u64;
+        self.write(bytes, false);
         Ok(())
     }
 
     #[inline(always)]
     fn rehearse(&mut self, bytes: &[u8]) {
-        self.write(bytes);
+        self.write(bytes, true);
     }
 }
 
