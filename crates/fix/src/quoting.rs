@@ -343,8 +343,8 @@ impl MassQuoteTemplate {
         self.send_prepared_as(session, now, head, quotes, false)
     }
 
-    /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments. The message is for rehearsing what
-    /// follows alone, and never to be transmitted; `None` where it could not be sent.
+    /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments. The message is for rehearsing
+    /// what follows alone, and never to be transmitted; `None` where it could not be sent.
     pub fn rehearse_prepared<S: Store>(
         &mut self,
         session: &mut Session<S>,

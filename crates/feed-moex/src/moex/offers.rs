@@ -22,8 +22,8 @@ const SENT: Nanos = Nanos(1_600_000_000 * Nanos::SECOND);
 const TIME: Nanos = Nanos((12 * 3_600 + 34 * 60 + 56) * Nanos::SECOND + 123_456_000);
 
 impl MoexDecoder {
-    /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates, at the
-    /// same place in memory.
+    /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates, at
+    /// the same place in memory.
     fn of_twin(&self, instrument: InstrumentId) -> MoexDecoder {
         let config = MoexConfig {
             main_board: self.books.main_board.clone(),
