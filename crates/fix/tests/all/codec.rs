@@ -407,7 +407,13 @@ fn an_order_that_is_rehearsed_uses_nothing_of_its_session() {
         let before = known(&session);
         // Later than what follows: a session does not take its time from what is rehearsed.
         let later = NOW.after(3 * Nanos::SECOND);
-        (0..10).for_each(|_| template.rehearse(&mut session, later, &order));
+        for _ in 0..10 {
+            let rehearsed = template.rehearse(&mut session, later, &order);
+            assert!(
+                rehearsed.is_some_and(|message| message.starts_with(b"8=FIX")),
+                "{sent}"
+            );
+        }
         assert_eq!(known(&session), before);
         let seq = session.store().next_out();
         let message = template.send(&mut session, NOW, &order, Again::Resend).unwrap();
@@ -417,7 +423,7 @@ fn an_order_that_is_rehearsed_uses_nothing_of_its_session() {
     let beyond = template.send(&mut session, NOW, &order, Again::Resend);
     assert!(matches!(beyond, Err(SendError::Throttled { .. })), "{beyond:?}");
     session.handle_disconnected(NOW);
-    template.rehearse(&mut session, NOW, &order);
+    assert_eq!(template.rehearse(&mut session, NOW, &order), None);
 }
 
 #[test]
