@@ -411,17 +411,6 @@ struct Pause<'n> {
     rehearsed_ns: u64,
 }
 
-/// A packet that comes right behind the one before.
-#[inline(always)]
-pub(crate) fn at_once<'a>(clock: &Clock, bytes: &'a [u8]) -> Arrived<'a> {
-    let at = tsc();
-    Arrived {
-        bytes,
-        at,
-        now: clock.nanos_at(at),
-    }
-}
-
 /// Times of so many packets that each move the best offer, but for the first ones, each behind a pause or
 /// right behind the one before. Answers how many orders left.
 fn every_packet<S: Strategy, const STAMPED: bool>(
@@ -436,7 +425,7 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
     let mut twin = twin_of(hot, &channel);
     for (i, packet) in walk(&packets).enumerate() {
         let arrived = match &mut behind {
-            None => at_once(clock, packet),
+            None => Arrived::at_once(clock, packet),
             Some(Pause {
                 neighbours,
                 ns,

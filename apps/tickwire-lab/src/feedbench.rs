@@ -14,10 +14,10 @@ use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{EventSink, Nanos, Port, Price, Qty, Side};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::memory_reads::MemoryReads;
-use tickwire_runtime::neighbours::{Neighbours, PAUSES};
+use tickwire_runtime::neighbours::{Arrived, Neighbours, PAUSES};
 use tickwire_wire::fast::Plan;
 
-use crate::bench::{at_once, packets_of, rehearsed_ns, tell_host};
+use crate::bench::{packets_of, rehearsed_ns, tell_host};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
@@ -162,7 +162,7 @@ impl WithChannel for OrderPath<'_> {
             while let Some(d) = exchange.poll_datagram(0, now) {
                 if d.port == Port::Live {
                     let arrived = match way {
-                        0 => at_once(&self.clock, d.bytes),
+                        0 => Arrived::at_once(&self.clock, d.bytes),
                         _ => self.neighbours.receive(&self.clock, d.bytes),
                     };
                     let had_left = hot.sessions[0].out.orders > before;

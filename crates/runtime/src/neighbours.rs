@@ -41,6 +41,19 @@ pub struct Arrived<'a> {
     pub now: Nanos,
 }
 
+impl<'a> Arrived<'a> {
+    /// A datagram that has come now.
+    #[inline(always)]
+    pub fn at_once(clock: &Clock, bytes: &'a [u8]) -> Arrived<'a> {
+        let at = tsc();
+        Arrived {
+            bytes,
+            at,
+            now: clock.nanos_at(at),
+        }
+    }
+}
+
 impl Default for Neighbours {
     fn default() -> Neighbours {
         Neighbours::new()
@@ -67,14 +80,9 @@ impl Neighbours {
         self.buffer.extend_from_slice(datagram);
         let until = tsc() + clock.span_ticks(RECEIVING_NS);
         loop {
-            let at = tsc();
-            let now = clock.nanos_at(at);
-            if at >= until {
-                return Arrived {
-                    bytes: &self.buffer,
-                    at,
-                    now,
-                };
+            let arrived = Arrived::at_once(clock, &self.buffer);
+            if arrived.at >= until {
+                return arrived;
             }
             std::hint::spin_loop();
         }
