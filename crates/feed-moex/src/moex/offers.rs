@@ -21,6 +21,9 @@ const SENT: Nanos = Nanos(1_600_000_000 * Nanos::SECOND);
 /// Of an entry: of as many digits as most of a day's.
 const TIME: Nanos = Nanos((12 * 3_600 + 34 * 60 + 56) * Nanos::SECOND + 123_456_000);
 
+/// The symbol of an instrument of which no definition has come.
+const UNKNOWN: &[u8] = b"REHEARSED";
+
 impl MoexDecoder {
     /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates, at
     /// the same place in memory.
@@ -36,14 +39,15 @@ impl MoexDecoder {
         decoder
     }
 
-    /// Its symbol and its board.
-    fn called(&self, instrument: InstrumentId) -> Option<[&[u8]; 2]> {
-        let name = self.books.filter.instrument(instrument)?.symbol.as_bytes();
+    /// Its symbol and its board. One whose definition has not come yet has a symbol nobody else has.
+    fn called(&self, instrument: InstrumentId) -> [&[u8]; 2] {
+        let known = self.books.filter.instrument(instrument);
+        let name = known.map_or(UNKNOWN, |it| it.symbol.as_bytes());
         let at = name.iter().position(|byte| *byte == b'@');
-        Some(match at {
+        match at {
             Some(at) => [&name[..at], &name[at + 1..]],
             None => [name, &self.books.main_board],
-        })
+        }
     }
 }
 
@@ -55,7 +59,7 @@ pub(super) fn twin(
     price: Price,
 ) -> Option<Twin<MoexChannel>> {
     let encoder = Encoder::new(decoder.wire.plan().clone(), LIMITS).ok()?;
-    let [symbol, board] = decoder.called(instrument)?;
+    let [symbol, board] = decoder.called(instrument);
     let offers = MoexOffers {
         template: encoder.find(MessageKind::OrderLog, "")?,
         encoder,

@@ -6,10 +6,12 @@ use crate::moex_common;
 use moex_common::{Venue, exchange, order, ours, packets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tickwire_feed::{ArbiterConfig, Line, MoexConfig, MoexDecoder, MoexFeed, Start};
+use tickwire_feed::{
+    ArbiterConfig, Channel, Line, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed, Start,
+};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, MarketEvent, Nanos, OrderId, Price, Side, Symbol,
-    TradingStatus, Volume,
+    Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Port, Price, Side,
+    Symbol, TradingStatus, Volume,
 };
 use tickwire_wire::fast::Plan;
 use tickwire_wire::moex::{Action, Board, Definition, MessageKind, Status, TradeEntry};
@@ -257,6 +259,52 @@ fn entries_nobody_wants_are_dropped_and_the_last_wanted_one_ends_the_packet() {
     let events: Vec<_> = events.into_iter().filter(|e| !whole_feed(e)).collect();
     assert_eq!(changes(&events), kinds);
     assert_eq!(feed.counters().get(Counter::MessagesFiltered), 1);
+}
+
+/// It goes the way of its instrument, by its name, on whatever board; before that is known it has its own.
+#[test]
+fn a_twin_is_called_as_its_instrument_is() {
+    let arbiter = ArbiterConfig {
+        start: Start::Here,
+        ..MoexChannelConfig::arbiter()
+    };
+    let config = MoexChannelConfig {
+        arbiter,
+        ..MoexChannelConfig::new(MoexConfig::new(ours()))
+    };
+    let mut channel = MoexChannel::new(config).unwrap();
+    let called = |channel: &MoexChannel, number| {
+        let twin = channel.twin(InstrumentId(number), Price::from_4dp(99_9800));
+        let mut twin = twin.expect("known or not");
+        let mut offers = Vec::new();
+        assert!(twin.play(Nanos(1), &mut |event: &MarketEvent| offers.push(*event)));
+        let offers = changes(&offers);
+        assert!(
+            matches!(offers[..], [(EventKind::Add, at, ..), (EventKind::Delete, by, ..)] if (at, by) == (number, number)),
+            "{offers:?}"
+        );
+        let name = twin.channel().instrument(InstrumentId(number));
+        name.expect("its own").symbol
+    };
+    assert_eq!([1, 2].map(|it| called(&channel, it)), [symbol("REHEARSED"); 2]);
+    let mut venue = Venue::new(ours(), "");
+    let sber = order(Action::New, "SBER", 1, 70, Side::Bid, "271.35", 20);
+    let gazp = tickwire_wire::moex::OrderEntry {
+        board: b"EQRP",
+        ..order(Action::New, "GAZP", 1, 71, Side::Ask, "150", 1)
+    };
+    let mut sink = |_: &MarketEvent| ();
+    for (seq, entry) in [(1, sber), (2, gazp)] {
+        channel.on_datagram(
+            Nanos(u64::from(seq)),
+            Port::Live,
+            Line::A,
+            &venue.orders(seq, &[entry]),
+            &mut sink,
+        );
+    }
+    let names = [1, 2].map(|it| called(&channel, it));
+    assert_eq!(names, [symbol("SBER"), symbol("GAZP@EQRP")]);
 }
 
 #[test]
