@@ -142,7 +142,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         own_times.mean()
     );
     println!(
-        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory. A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
+        "A packet -> order ends where the order's bytes lie, before the call that sends; any packet, where the thread could take the next one. Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory. A packet behind one is copied before it is timed, as a socket does; of packets one behind the other the next one's lines are asked for, as by the receive loop behind AF_XDP.",
         format_ns(rehearsed_ns())
     );
     println!(
@@ -288,12 +288,13 @@ fn path(
             due = tsc() + every;
             idle(&mut hot, &channel, &mut twin, clock.now());
         }
-        let begin = tsc();
-        channel.on_datagram(clock.nanos_at(begin), Port::Live, Line::A, packet, &mut hot);
-        let ns = clock.span_ns(tsc() - begin);
-        all.record(ns);
-        if hot.sessions[0].out.orders > before {
-            orders.record(ns);
+        let arrived = Arrived::at_once(clock, packet);
+        channel.on_datagram(arrived.now, Port::Live, Line::A, arrived.bytes, &mut hot);
+        let end = tsc();
+        all.record(clock.span_ns(end - arrived.at));
+        let out = &hot.sessions[0].out;
+        if out.orders > before {
+            orders.record(clock.span_ns(out.took(before, arrived.at, end)));
             answer(&mut hot, clock.now());
         }
     }
@@ -436,10 +437,11 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
                 neighbours.receive(clock, packet)
             }
         };
+        let before = hot.sessions[0].out.orders;
         channel.on_datagram(arrived.now, Port::Live, Line::A, arrived.bytes, hot);
-        let ns = clock.span_ns(tsc() - arrived.at);
+        let end = tsc();
         if i >= first {
-            times.record(ns);
+            times.record(clock.span_ns(hot.sessions[0].out.took(before, arrived.at, end)));
         }
         answer(hot, arrived.now);
     }

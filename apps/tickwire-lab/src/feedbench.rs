@@ -167,15 +167,11 @@ impl WithChannel for OrderPath<'_> {
                     };
                     let had_left = hot.sessions[0].out.orders > before;
                     channel.on_datagram(arrived.now, d.port, Line::A, arrived.bytes, &mut hot);
-                    let took = tsc() - arrived.at;
-                    let out = &hot.sessions[0].out;
-                    free += took;
+                    let end = tsc();
+                    free += end - arrived.at;
                     // Of a change in several packets, up to the one that says enough.
                     if !had_left {
-                        order += match out.orders > before {
-                            true => out.left - arrived.at,
-                            false => took,
-                        };
+                        order += hot.sessions[0].out.took(before, arrived.at, end);
                     }
                 }
             }

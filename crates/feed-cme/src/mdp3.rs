@@ -503,6 +503,7 @@ impl Decoder for Mdp3Decoder {
         if let Some(terms) = self.terms.get(id.index()) {
             black_box(self.securities.find(terms.security_id));
         }
+        black_box(self.followed.get(id.index()).copied());
         if let Some(rows) = self.rows.get(id.index()) {
             rows.fetch();
         }

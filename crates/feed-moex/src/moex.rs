@@ -38,6 +38,7 @@ use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, Line, MissingRange, Seen, SessionId};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::hint::black_box;
 use core::ops::Range;
 use definitions::about;
 use instruments::{Key, Keys, name};
@@ -609,12 +610,16 @@ impl Decoder for MoexDecoder {
     }
 
     fn fetch(&self, id: InstrumentId) {
+        self.wire.fetch();
+        let held = &self.books.held;
+        black_box(held.events[held.pushed % AHEAD]);
         let (entry, followed) = (
             self.books.filter.instrument(id),
             self.books.followed.get(id.index()),
         );
         if let (Some(entry), Some(followed)) = (entry, followed) {
             self.books.keys.fetch(entry.symbol.as_bytes(), followed.board);
+            black_box(*followed);
         }
     }
 

@@ -61,6 +61,16 @@ impl MemoryOut {
         }
     }
 
+    /// What a packet took that came at `at` and was through at `end`, as [`tsc`] counts: where an order has
+    /// left since there were `before`, until it was in memory.
+    #[inline(always)]
+    pub fn took(&self, before: u64, at: u64, end: u64) -> u64 {
+        match self.orders > before {
+            true => self.left - at,
+            false => end - at,
+        }
+    }
+
     /// Writes a message into the buffer of the next one, and sends it if it is not rehearsed. One copy of the
     /// code, so that a rehearsal brings into the caches what a message needs.
     #[inline(never)]

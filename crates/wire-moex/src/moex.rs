@@ -252,6 +252,12 @@ impl Decoder {
         }
     }
 
+    /// Reads where the first entry of the next order log goes, so that it is in the caches: for a thread that
+    /// waits.
+    pub fn fetch(&self) {
+        self.logs.fetch();
+    }
+
     /// The templates it reads with.
     pub fn plan(&self) -> &Arc<Plan> {
         self.fast.plan()

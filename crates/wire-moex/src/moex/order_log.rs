@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::hint::black_box;
 
 use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
 
@@ -267,6 +268,13 @@ impl OrderLogs {
             texts_max: limits.text_bytes_max,
             strict: limits.strict,
             programs,
+        }
+    }
+
+    /// See [`Decoder::fetch`](super::Decoder::fetch).
+    pub(super) fn fetch(&self) {
+        if let (Some(row), Some(name)) = (self.rows.first(), self.names.first()) {
+            black_box((row.entry.action, row.instrument, name.symbol, name.board));
         }
     }
 
