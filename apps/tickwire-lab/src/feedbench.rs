@@ -8,10 +8,9 @@
 use std::sync::Arc;
 
 use tickwire_book::{Books, Depth};
-use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
-use tickwire_market::{EventSink, Nanos, Port, Price, Qty, Side};
+use tickwire_market::{EventSink, Port};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Arrived, Neighbours, PAUSES};
@@ -22,8 +21,9 @@ use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
 use tickwire_node::memory::{MemoryOut, answer, idle, memory_path_to, twin_of, watch};
+use tickwire_rig::MovingOffer;
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
-use tickwire_simulator::session::{Packing, SHORT_ROOM, STEP_NS, Session, is_short};
+use tickwire_simulator::session::{Packing, SHORT_ROOM, Session, is_short};
 use tickwire_simulator::settings::MarketConfig;
 use tickwire_simulator::venue::{self, VIRTUAL_START};
 use tickwire_venues::protocol::Protocol;
@@ -109,49 +109,21 @@ impl WithChannel for OrderPath<'_> {
     type Output = Result<u64, Failure>;
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
-        let mut exchange = venue::exchange_of(self.config)?;
-        let listing = exchange.listings()[0];
+        let exchange = venue::exchange_of(self.config)?;
+        let symbol = exchange.listings()[0].symbol;
         let books = Books::new(books_config(&self.config.receiver, channel.venue(), depth));
-        let mut hot =
-            memory_path_to::<_, false>(MemoryOut::new(), books, listing.symbol, self.clock.clone())?;
-        let mut now = VIRTUAL_START;
-        exchange.open(now);
-        while exchange.phase() != DayPhase::Open {
-            now = now.after(STEP_NS);
-            exchange.on_time(now);
-            while let Some(d) = exchange.poll_datagram(0, now) {
-                channel.on_datagram(now, d.port, Line::A, d.bytes, &mut hot);
-            }
-        }
-        watch(&mut hot, &channel, &listing.symbol);
+        let mut hot = memory_path_to::<_, false>(MemoryOut::new(), books, symbol, self.clock.clone())?;
+        let mut venue = MovingOffer::open(exchange, VIRTUAL_START, |now, port, bytes| {
+            channel.on_datagram(now, port, Line::A, bytes, &mut hot);
+        });
+        watch(&mut hot, &channel, &symbol);
         let mut twin = twin_of(&hot, &channel);
-        // An offer one tick better than the best, and away again.
-        let best = |exchange: &Exchange, side| exchange.engine().best(listing.id, side).map(|l| l.price);
-        while let (Some(bid), Some(ask)) = (best(&exchange, Side::Bid), best(&exchange, Side::Ask))
-            && ask.raw() - bid.raw() < 3 * listing.tick().raw()
-        {
-            // Room between the best bid and the best offer.
-            let first = exchange
-                .engine()
-                .queue(listing.id, Side::Ask, 0)
-                .next()
-                .map(|o| o.id);
-            let Some(first) = first else { break };
-            let _ = exchange.trade(now, |engine, tape| engine.cancel(first, tape));
-        }
-        drain(&mut exchange, now, &mut channel, &mut hot);
         let mut orders = 0;
         let way = |way: usize| (0..self.packets[way]).map(move |nth| (way, nth));
         for (way, nth) in (0..self.packets.len()).flat_map(way) {
-            let Some(ask) = best(&exchange, Side::Ask) else {
+            if !venue.enter() {
                 break;
-            };
-            let better = Price::from_raw(ask.raw() - listing.tick().raw());
-            let new = NewOrder::limit(listing.id, Side::Ask, better, Qty(100));
-            now = now.after(1_000);
-            let Ok(id) = exchange.trade(now, |engine, tape| engine.submit(&new, tape)) else {
-                break;
-            };
+            }
             if way > 0 {
                 let rehearse = |now| idle(&mut hot, &channel, &mut twin, now);
                 self.neighbours
@@ -159,22 +131,20 @@ impl WithChannel for OrderPath<'_> {
             }
             let before = hot.sessions[0].out.orders;
             let (mut order, mut free) = (0, 0);
-            while let Some(d) = exchange.poll_datagram(0, now) {
-                if d.port == Port::Live {
-                    let arrived = match way {
-                        0 => Arrived::at_once(&self.clock, d.bytes),
-                        _ => self.neighbours.receive(&self.clock, d.bytes),
-                    };
-                    let had_left = hot.sessions[0].out.orders > before;
-                    channel.on_datagram(arrived.now, d.port, Line::A, arrived.bytes, &mut hot);
-                    let end = tsc();
-                    free += end - arrived.at;
-                    // Of a change in several packets, up to the one that says enough.
-                    if !had_left {
-                        order += hot.sessions[0].out.took(before, arrived.at, end);
-                    }
+            venue.live(|_, datagram| {
+                let arrived = match way {
+                    0 => Arrived::at_once(&self.clock, datagram),
+                    _ => self.neighbours.receive(&self.clock, datagram),
+                };
+                let had_left = hot.sessions[0].out.orders > before;
+                channel.on_datagram(arrived.now, Port::Live, Line::A, arrived.bytes, &mut hot);
+                let end = tsc();
+                free += end - arrived.at;
+                // Of a change in several packets, up to the one that says enough.
+                if !had_left {
+                    order += hot.sessions[0].out.took(before, arrived.at, end);
                 }
-            }
+            });
             if hot.sessions[0].out.orders > before {
                 orders += 1;
                 // The first ones find nothing in the caches, and predict no branch.
@@ -182,25 +152,17 @@ impl WithChannel for OrderPath<'_> {
                     self.times[way].order.record(self.clock.span_ns(order));
                     self.times[way].free.record(self.clock.span_ns(free));
                 }
-                answer(&mut hot, now);
             }
-            let _ = exchange.trade(now, |engine, tape| engine.cancel(id, tape));
-            drain(&mut exchange, now, &mut channel, &mut hot);
-            answer(&mut hot, now);
+            answer(&mut hot, venue.now());
+            venue.leave();
+            venue.live(|now, datagram| channel.on_datagram(now, Port::Live, Line::A, datagram, &mut hot));
+            answer(&mut hot, venue.now());
         }
         match orders {
             0 => Err(Failure::check(
                 "no order was sent, so nothing was measured".to_string(),
             )),
             orders => Ok(orders),
-        }
-    }
-}
-
-fn drain<C: Channel, S: EventSink>(exchange: &mut Exchange, now: Nanos, channel: &mut C, sink: &mut S) {
-    while let Some(d) = exchange.poll_datagram(0, now) {
-        if d.port == Port::Live {
-            channel.on_datagram(now, d.port, Line::A, d.bytes, sink);
         }
     }
 }

@@ -19,6 +19,9 @@ pub fn fetch<T>(items: &[T], index: usize) {
 /// line of an item before the first one or behind the last one is fetched in vain.
 #[inline(always)]
 pub fn fetch_near<T>(items: &[T], index: usize) {
+    if cfg!(tickwire_hints_read) {
+        return fetch(items, index);
+    }
     hint(items.as_ptr().wrapping_add(index));
 }
 
@@ -27,7 +30,7 @@ pub fn fetch_near<T>(items: &[T], index: usize) {
 #[inline(always)]
 pub(crate) fn fetch_in<T, const N: usize>(rows: &[[T; N]], row: usize, index: usize) {
     if let Some(row) = rows.get(row) {
-        hint(row.as_ptr().wrapping_add(index));
+        fetch_near(row, index);
     }
 }
 
@@ -47,12 +50,23 @@ pub fn fetch_bytes(bytes: &[u8]) {
 /// so that it lies in the caches that code and data share.
 #[inline]
 pub fn fetch_code(function: *const (), bytes: usize) {
+    #[cfg(tickwire_hints_read)]
+    let bytes = counted::of_text(function, bytes);
     fetch_from(function.cast(), bytes);
 }
 
 /// Asks for the stack below whoever calls, so many bytes of it: what the next call will keep there.
 #[inline(always)]
 pub fn fetch_stack(bytes: usize) {
+    #[cfg(tickwire_hints_read)]
+    return counted::write_stack(bytes);
+    #[cfg(not(tickwire_hints_read))]
+    hint_stack(bytes);
+}
+
+#[cfg(not(tickwire_hints_read))]
+#[inline(always)]
+fn hint_stack(bytes: usize) {
     let here = 0_u8;
     let from = core::hint::black_box(&raw const here);
     fetch_from(from.wrapping_sub(bytes), bytes);
@@ -77,7 +91,7 @@ const fn lines(behind: usize, bytes: usize) -> usize {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(tickwire_hints_read)))]
 #[inline(always)]
 fn hint<T>(item: *const T) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -87,9 +101,52 @@ fn hint<T>(item: *const T) {
 }
 
 /// Other processors: no hint. Always correct, because a hint changes nothing but time.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(all(not(target_arch = "x86_64"), not(tickwire_hints_read)))]
 #[inline(always)]
 fn hint<T>(_item: *const T) {}
+
+#[cfg(tickwire_hints_read)]
+use counted::hint;
+
+/// Hints that read, with `--cfg tickwire_hints_read`: Callgrind, whose model of the caches counts the lines
+/// that nothing has asked for (`cargo xtask cold`), passes over hints. Nothing that ships is built so.
+#[cfg(tickwire_hints_read)]
+mod counted {
+    use core::arch::asm;
+
+    unsafe extern "C" {
+        /// The end of the program's code, as linkers name it.
+        static etext: u8;
+    }
+
+    /// Reads a byte there.
+    #[inline(always)]
+    pub(super) fn hint<T>(item: *const T) {
+        // SAFETY: whoever calls names a place in a line of the caches in which a byte lies that it borrows, or
+        // that is code of the program (`of_text`); a line is part of one page, so it is mapped, and mapped
+        // memory of a program can be read. What is read there goes nowhere.
+        unsafe {
+            asm!("mov {}, byte ptr [{}]", out(reg_byte) _, in(reg) item, options(nostack, readonly, preserves_flags));
+        }
+    }
+
+    /// How many of so many bytes behind the begin of a function are code.
+    pub(super) fn of_text(function: *const (), bytes: usize) -> usize {
+        let end = (&raw const etext).addr();
+        bytes.min(end.saturating_sub(function.addr()))
+    }
+
+    /// Writes to so many bytes of the stack below whoever calls, and to some more.
+    #[inline(never)]
+    pub(super) fn write_stack(bytes: usize) {
+        const PAGE: usize = 4096;
+        let page = core::hint::black_box([0_u8; PAGE]);
+        if bytes > PAGE {
+            write_stack(bytes - PAGE);
+        }
+        core::hint::black_box(page);
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -104,8 +161,13 @@ mod tests {
         fetch_bytes(&[]);
         fetch_bytes(&[7; 129][63..]);
         fetch_code(any_address_may_be_named as *const (), 1 << 16);
+        #[cfg(not(tickwire_hints_read))]
         fetch_code(core::ptr::null(), 100);
-        fetch_stack(1 << 24);
+        fetch_stack(if cfg!(tickwire_hints_read) {
+            1 << 16
+        } else {
+            1 << 24
+        });
         fetch(&[1_u64; 3], 4);
         fetch_near(&[1_u64; 3], usize::MAX);
         fetch_in(&[[1_u64; 3]; 2], 2, 0);

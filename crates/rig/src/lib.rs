@@ -29,11 +29,13 @@
 
 pub mod feeds;
 mod forged;
+mod moving_offer;
 pub mod recorded;
 mod subscriptions;
 mod twin;
 
 pub use forged::{Forger, Forgery, Numbers};
+pub use moving_offer::MovingOffer;
 pub use subscriptions::{Changed, Changes};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -492,7 +494,7 @@ pub fn run<C: Channel>(
 }
 
 /// The venue of such a day, with one channel.
-fn exchange_of(config: &RigConfig, listings: &[Listing], publisher: Box<dyn Publisher>) -> Exchange {
+pub fn exchange_of(config: &RigConfig, listings: &[Listing], publisher: Box<dyn Publisher>) -> Exchange {
     let first = listings.first().map_or(1, |l| l.id.0);
     let instruments = first..first + listings.len() as u32;
     Exchange::new(

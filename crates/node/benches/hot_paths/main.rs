@@ -3,10 +3,12 @@
 //! under Callgrind, divides by the units, and compares with docs/results/counts.tsv. A regression here means
 //! that a path does more work than when that table was written.
 //!
-//! `hot_paths NAME half|whole` does one path and prints how many units it was; without a name, every path
-//! once and small. Every answer is checked: the books in the end are the venue's, and every order, quote and
+//! `hot_paths NAME half|whole` does one path and prints how many units it was, `hot_paths NAME cold|rehearsed`
+//! packets of a feed that find the caches in others' hands; without a name, every path once and small. Every
+//! answer is checked: the books in the end are the venue's, and every order, quote and
 //! report is counted.
 
+mod cold;
 mod quote;
 mod report;
 mod rule;
@@ -49,6 +51,9 @@ fn main() -> ExitCode {
             for name in names() {
                 run(name, 400, 400);
             }
+            for feed in FEEDS {
+                cold::orders(feed, 20, true);
+            }
         }
         ["list"] => names().for_each(|name| println!("{name}")),
         [name, share @ ("half" | "whole")] if names().any(|known| known == name) => {
@@ -56,8 +61,13 @@ fn main() -> ExitCode {
             let units = run(name, whole, if share == "half" { whole / 2 } else { whole });
             println!("{units}");
         }
+        [feed, way @ ("cold" | "rehearsed")] if FEEDS.contains(&feed) => {
+            println!("{}", cold::orders(feed, 100, way == "rehearsed"));
+        }
         _ => {
-            eprintln!("hot_paths: say nothing, `list`, or a path of the list and `half` or `whole`");
+            eprintln!(
+                "hot_paths: say nothing, `list`, a path of the list and `half` or `whole`, or a feed and `cold` or `rehearsed`"
+            );
             return ExitCode::from(2);
         }
     }

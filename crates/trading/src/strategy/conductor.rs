@@ -334,7 +334,7 @@ impl<S: Strategy> Conductor<S> {
     /// What is told beside a change of a book, or instead of it: trades, quotes, auctions, and what is about
     /// more than one book.
     #[inline(never)]
-    fn on_apart(
+    pub(super) fn on_apart(
         &mut self,
         feed: usize,
         event: &MarketEvent,

@@ -15,6 +15,10 @@ use crate::risk::BeforeCheck;
 /// Bytes of the code that tells of a change, on x86-64: those of [`Conductor::on_applied`] and of a strategy
 /// of a few lines.
 const TELLING_CODE: usize = 2_048;
+/// The same of a strategy that is compiled by itself.
+const STRATEGY_CODE: usize = 512;
+/// And of [`Conductor::on_apart`].
+const APART_CODE: usize = 256;
 
 impl<S: Strategy> Conductor<S> {
     /// The instrument whose order is rehearsed at present; `None` before the strategy has one.
@@ -25,10 +29,12 @@ impl<S: Strategy> Conductor<S> {
     }
 
     /// Fetches what neither a rehearsed event nor a rehearsed order goes through: the code that tells the
-    /// strategy of a change, with the strategy's own as far as it is compiled into that, and what is noted of
-    /// a book once the strategy has been told.
+    /// strategy of a change, with the strategy's own, and what is noted of a book once the strategy has been
+    /// told.
     pub fn fetch(&self) {
         prefetch::fetch_code(Self::on_applied as *const (), TELLING_CODE);
+        prefetch::fetch_code(S::on_book as *const (), STRATEGY_CODE);
+        prefetch::fetch_code(Self::on_apart as *const (), APART_CODE);
         prefetch::fetch_value(&self.last);
         if let Some(instrument) = self.rehearsed() {
             self.state.risk.fetch(instrument);
