@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 3.0;
 const TABLE: &str = "docs/results/counts.tsv";
 
 /// What `check` does when it cannot be done here, and why.
-enum Cannot {
+pub(crate) enum Cannot {
     /// The machine lacks something.
     Here(String),
     /// It failed.
@@ -73,7 +73,7 @@ fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
 }
 
 fn work(plan: Plan<'_>) -> Result<Findings, String> {
-    let program = build(&mut |command| must(command))?;
+    let program = build("counts", "", &mut must)?;
     let paths = paths(&program)?;
     if plan.lists {
         print!("{}", paths.join("\n") + "\n");
@@ -112,8 +112,13 @@ fn work(plan: Plan<'_>) -> Result<Findings, String> {
 
 /// The step of `check`.
 pub(crate) fn check(ctx: &Context) -> Outcome {
-    let again = "cargo xtask counts".to_owned();
-    match compared(ctx) {
+    outcome(compared(ctx), "cargo xtask counts")
+}
+
+/// What a step says of paths that were compared: a line each, and whether it is as the table has it.
+pub(crate) fn outcome(compared: Result<Vec<(String, bool)>, Cannot>, again: &str) -> Outcome {
+    let again = again.to_owned();
+    match compared {
         Ok(lines) => {
             let bad: Vec<String> = lines
                 .iter()
@@ -143,6 +148,24 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
 
 fn compared(ctx: &Context) -> Result<Vec<(String, bool)>, Cannot> {
     let (of, table) = read().map_err(Cannot::Failed)?;
+    ready(ctx, &of)?;
+    let program = build("counts", "", &mut |command| in_step(ctx, command)).map_err(Cannot::Failed)?;
+    let all = paths(&program).and_then(|paths| {
+        let counts = paths.iter().map(|path| count(&program, path));
+        counts.collect::<Result<Vec<_>, _>>()
+    });
+    let counts = all.map_err(Cannot::Failed)?;
+    Ok(counts.iter().map(|counted| judged(counted, &table)).collect())
+}
+
+/// Runs a command as a step does; its output if it fails.
+pub(crate) fn in_step(ctx: &Context, command: &mut Command) -> Result<(), String> {
+    let finished = ctx.execute(command);
+    finished.success.then_some(()).ok_or(finished.output)
+}
+
+/// Whether figures of a table that was made with this compiler can be compared here.
+pub(crate) fn ready(ctx: &Context, of: &str) -> Result<(), Cannot> {
     let here = compiler().map_err(Cannot::Failed)?;
     if of != here {
         let why = format!("instructions are counted with {of}, and this is {here}");
@@ -160,23 +183,16 @@ fn compared(ctx: &Context) -> Result<Vec<(String, bool)>, Cannot> {
         ]);
         ctx.execute(&mut install);
     }
-    valgrind().map_err(Cannot::Here)?;
-    let program = build(&mut |command| {
-        let finished = ctx.execute(command);
-        finished.success.then_some(()).ok_or(finished.output)
-    });
-    let program = program.map_err(Cannot::Failed)?;
-    let all = paths(&program).and_then(|paths| {
-        let counts = paths.iter().map(|path| count(&program, path));
-        counts.collect::<Result<Vec<_>, _>>()
-    });
-    let counts = all.map_err(Cannot::Failed)?;
-    Ok(counts.iter().map(|counted| judged(counted, &table)).collect())
+    valgrind().map_err(Cannot::Here)
 }
 
-/// Builds the benchmark; where it is.
-fn build(execute: &mut dyn FnMut(&mut Command) -> Result<(), String>) -> Result<PathBuf, String> {
-    let folder = target_dir().join("counts");
+/// Builds the benchmark in a folder of its own, with such flags of the compiler; where it is.
+pub(crate) fn build(
+    folder: &str,
+    flags: &str,
+    execute: &mut dyn FnMut(&mut Command) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let folder = target_dir().join(folder);
     let mut command = cargo();
     command
         .args([
@@ -190,6 +206,9 @@ fn build(execute: &mut dyn FnMut(&mut Command) -> Result<(), String>) -> Result<
         ])
         .env("CARGO_TARGET_DIR", &folder)
         .current_dir(root());
+    if !flags.is_empty() {
+        command.env("RUSTFLAGS", flags);
+    }
     execute(&mut command)?;
     newest(&folder.join("release/deps")).ok_or_else(|| format!("no benchmark after {}", words(&command)))
 }
@@ -250,14 +269,14 @@ fn once(program: &Path, path: &str, share: &str) -> Result<(u64, u64), String> {
     Ok((units, instructions))
 }
 
-fn valgrind() -> Result<(), String> {
+pub(crate) fn valgrind() -> Result<(), String> {
     said(Command::new("valgrind").arg("--version"))
         .map(|_| ())
         .map_err(|_| "instructions are not counted without valgrind (apt-get install valgrind)".into())
 }
 
 /// The compiler's version.
-fn compiler() -> Result<String, String> {
+pub(crate) fn compiler() -> Result<String, String> {
     let said = said(Command::new("rustc").arg("--version"))?;
     let words: Vec<&str> = said.0.split(' ').take(2).collect();
     Ok(words.join(" ").trim().to_owned())
@@ -285,7 +304,7 @@ fn judged(counted: &Counted, table: &[Counted]) -> (String, bool) {
     (line, is_good)
 }
 
-const COMPILER: &str = "# compiler: ";
+pub(crate) const COMPILER: &str = "# compiler: ";
 
 /// The table's text.
 fn written(compiler: &str, counts: &[Counted]) -> String {

@@ -17,6 +17,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("backtest-peers", "backtest_peers.rs"),
     ("book-peers", "book_peers.rs"),
     ("check", "main.rs"),
+    ("cold", "cold.rs"),
     ("comments", "comments.rs"),
     ("counts", "counts.rs"),
     ("demo-soak", "soak.rs"),

@@ -14,6 +14,7 @@ mod backtest_peers;
 mod bare;
 mod bindings;
 mod book_peers;
+mod cold;
 mod command;
 mod comments;
 mod counts;
@@ -175,6 +176,12 @@ const STEPS: &[Step] = &[
         when: When::Full,
     },
     Step {
+        name: "cold",
+        about: "lines of the caches that a rehearsed packet finds missing, against docs/results/cold.tsv, under Callgrind",
+        run: cold::check,
+        when: When::Full,
+    },
+    Step {
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
@@ -208,6 +215,8 @@ The project's own commands.
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
   cargo xtask counts [PATH…] [--write] [--list]
                                 instructions of the hot paths under Callgrind, against docs/results/counts.tsv
+  cargo xtask cold [FEED…] [--write]
+                                lines of the caches that a rehearsed packet finds missing, against docs/results/cold.tsv
   cargo xtask perf [--against COMMIT] [--minutes N] [--only TEXT] [--write] [--list]
                                 times of the paths beside those of an older build, by turns; not part of check
   cargo xtask pgo [--record FILE]
@@ -303,6 +312,7 @@ fn main() -> ExitCode {
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
         ["counts", rest @ ..] => counts::run(rest),
+        ["cold", rest @ ..] => cold::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["perf", rest @ ..] => perf::run(rest),
         ["pgo", rest @ ..] => pgo::run(rest),
