@@ -122,8 +122,8 @@ mod counted {
     /// Reads a byte there.
     #[inline(always)]
     pub(super) fn hint<T>(item: *const T) {
-        // SAFETY: whoever calls names a place in a line of the caches in which a byte lies that it borrows, or
-        // that is code of the program (`of_text`); a line is part of one page, so it is mapped, and mapped
+        // SAFETY: whoever calls names a place in a line of the caches in which a byte lies that it borrows,
+        // or that is code of the program (`of_text`); a line is part of one page, so it is mapped, and mapped
         // memory of a program can be read. What is read there goes nowhere.
         unsafe {
             asm!("mov {}, byte ptr [{}]", out(reg_byte) _, in(reg) item, options(nostack, readonly, preserves_flags));

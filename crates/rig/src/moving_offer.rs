@@ -58,11 +58,6 @@ impl MovingOffer {
         moving
     }
 
-    /// The instrument.
-    pub fn listing(&self) -> &Listing {
-        &self.listing
-    }
-
     /// What time it is at the venue.
     pub fn now(&self) -> Nanos {
         self.now

@@ -3,10 +3,10 @@
 //! under Callgrind, divides by the units, and compares with docs/results/counts.tsv. A regression here means
 //! that a path does more work than when that table was written.
 //!
-//! `hot_paths NAME half|whole` does one path and prints how many units it was, `hot_paths NAME cold|rehearsed`
-//! packets of a feed that find the caches in others' hands; without a name, every path once and small. Every
-//! answer is checked: the books in the end are the venue's, and every order, quote and
-//! report is counted.
+//! `hot_paths NAME half|whole` does one path and prints how many units it was,
+//! `hot_paths NAME cold|rehearsed` packets of a feed that find the caches in others' hands; without a name,
+//! every path once and small. Every answer is checked: the books in the end are the venue's, and every order,
+//! quote and report is counted.
 
 mod cold;
 mod quote;
