@@ -74,25 +74,16 @@ fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
 
 fn work(plan: Plan<'_>) -> Result<Findings, String> {
     let program = build("counts", "", &mut must)?;
-    let paths = paths(&program)?;
+    let paths = listed(&program, "list")?;
     if plan.lists {
         print!("{}", paths.join("\n") + "\n");
         return Ok(Findings::default());
     }
-    if let Some(unknown) = plan
-        .only
-        .iter()
-        .find(|only| !paths.iter().any(|path| path == *only))
-    {
-        return Err(format!("no path '{unknown}'; `--list` names them"));
-    }
+    known(&plan.only, &paths)?;
     valgrind()?;
     let table = if plan.writes { Vec::new() } else { read()?.1 };
     let (mut findings, mut counts) = (Findings::default(), Vec::new());
-    for path in paths
-        .iter()
-        .filter(|path| plan.only.is_empty() || plan.only.contains(&path.as_str()))
-    {
+    for path in wanted(&plan.only, &paths) {
         let began = Instant::now();
         let counted = count(&program, path)?;
         let (line, is_good) = match plan.writes {
@@ -150,7 +141,7 @@ fn compared(ctx: &Context) -> Result<Vec<(String, bool)>, Cannot> {
     let (of, table) = read().map_err(Cannot::Failed)?;
     ready(ctx, &of)?;
     let program = build("counts", "", &mut |command| in_step(ctx, command)).map_err(Cannot::Failed)?;
-    let all = paths(&program).and_then(|paths| {
+    let all = listed(&program, "list").and_then(|paths| {
         let counts = paths.iter().map(|path| count(&program, path));
         counts.collect::<Result<Vec<_>, _>>()
     });
@@ -226,10 +217,25 @@ fn newest(folder: &Path) -> Option<PathBuf> {
         .map(|file| file.path())
 }
 
-/// What the benchmark can do.
-fn paths(program: &Path) -> Result<Vec<String>, String> {
-    let said = said(Command::new(program).arg("list"))?;
+/// What the benchmark can do: its paths (`list`), or its feeds (`feeds`).
+pub(crate) fn listed(program: &Path, what: &str) -> Result<Vec<String>, String> {
+    let said = said(Command::new(program).arg(what))?;
     Ok(said.0.lines().map(str::to_owned).collect())
+}
+
+/// Refuses a name that is none of those that there are.
+pub(crate) fn known(only: &[&str], all: &[String]) -> Result<(), String> {
+    let unknown = only.iter().find(|name| !all.iter().any(|known| known == *name));
+    match unknown {
+        Some(unknown) => Err(format!("no '{unknown}' is counted, but {}", all.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// Those of them that were named, or all.
+pub(crate) fn wanted<'a>(only: &[&str], all: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let names = all.iter().map(String::as_str);
+    names.filter(|name| only.is_empty() || only.contains(name))
 }
 
 /// Instructions a unit of a path.
@@ -385,6 +391,17 @@ mod tests {
             assert_eq!(judged(&counted("rule", now), &table).1, is_good, "{now}");
         }
         assert!(!judged(&counted("new", 1.0), &table).1);
+    }
+
+    #[test]
+    fn a_name_that_is_not_counted_is_refused_and_no_name_is_all() {
+        let all = ["rule", "quote"].map(str::to_owned);
+        let refused = known(&["quote", "rain"], &all).expect_err("no such path");
+        assert_eq!(refused, "no 'rain' is counted, but rule, quote");
+        for (only, of_them) in [(&["quote"][..], &["quote"][..]), (&[], &["rule", "quote"])] {
+            assert_eq!(known(only, &all), Ok(()));
+            assert_eq!(wanted(only, &all).collect::<Vec<_>>(), of_them);
+        }
     }
 
     #[test]

@@ -294,6 +294,11 @@ impl Kinds {
         &mut self.seen[kind % TYPES]
     }
 
+    /// The type at a place, and what was seen of it.
+    pub(crate) fn both(&self, place: usize) -> (MessageType, Seen) {
+        (self.names[place % TYPES], self.get(place))
+    }
+
     /// What was seen of a type.
     pub fn get(&self, kind: usize) -> Seen {
         self.seen[kind % TYPES]

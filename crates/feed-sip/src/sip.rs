@@ -659,14 +659,14 @@ impl Sip {
     }
 }
 
-/// By how much a twin's offers differ.
-const OFFERS_APART: i64 = Price::from_4dp(100).raw();
+/// How far a twin's prices lie apart.
+const PRICES_APART: i64 = Price::from_4dp(100).raw();
 
-/// The offers of a twin as fields of a quote: one at this price, and a worse one. `None` where they cannot be
-/// written.
-pub(crate) fn two_offers<P>(price: Price, field: impl Fn(Price) -> Option<P>) -> Option<[P; 2]> {
-    let worse = Price::from_raw(price.raw().checked_add(OFFERS_APART)?);
-    Some([field(price)?, field(worse)?])
+/// The prices of a twin as fields of a quote: a bid that stays, an offer at this price, and a worse one. `None`
+/// where they cannot be written.
+pub(crate) fn twin_prices<P>(price: Price, field: impl Fn(Price) -> Option<P>) -> Option<[P; 3]> {
+    let apart = |by: i64| price.raw().checked_add(by).and_then(|raw| field(Price::from_raw(raw)));
+    Some([apart(-PRICES_APART)?, apart(0)?, apart(PRICES_APART)?])
 }
 
 /// Keeps a participant's quote as it counts.

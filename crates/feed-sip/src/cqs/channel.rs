@@ -8,7 +8,7 @@
 
 use super::{CqsDecoder, CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
-use crate::sip::two_offers;
+use crate::sip::twin_prices;
 use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, Offers, RecoveryLimits, Start, Twin};
 use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
 use tickwire_wire_core::layout::{Alpha, Char, Pod};
@@ -57,7 +57,8 @@ impl CqsChannel {
     }
 
     /// A block of the lines, or one sent again.
-    #[inline(always)]
+    // One copy of the code, so that a rehearsal brings into the caches what a block needs.
+    #[inline(never)]
     fn on_block<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
         match control(bytes) {
             None => self.feed.on_packet(now, line, bytes, sink),
@@ -119,7 +120,7 @@ impl Channel for CqsChannel {
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<CqsChannel>> {
         let config = self.feed.config_of_twin(instrument)?;
-        let offers = CqsOffers(two_offers(price, PriceLong::from_price)?);
+        let offers = CqsOffers(twin_prices(price, PriceLong::from_price)?);
         let decoder = CqsDecoder::of_twin(instrument);
         let feed = CqsFeed::new(config, decoder);
         Some(Twin::new(CqsChannel::new(feed), offers))
@@ -128,33 +129,36 @@ impl Channel for CqsChannel {
     tickwire_feed_core::answers_from_feed!();
 }
 
-/// Of a session of its own: the one participant, which is the national best, offers less and more in turn;
-/// the one is said behind its quote, the other is its quote.
-struct CqsOffers([PriceLong; 2]);
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn
+/// above a bid that stays; the one is said behind its quote, the other is its quote.
+struct CqsOffers([PriceLong; 3]);
 
 impl Offers for CqsOffers {
     fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
         let enters = number % 2 == 1;
-        let price = self.0[usize::from(!enters)];
+        let [bid_price, better, worse] = self.0;
+        let price = if enters { better } else { worse };
         let quote = LongQuote {
             symbol: Alpha(*b"REHEARSED  "),
             instrument_type: Char(b'0'),
             condition: Char(b'R'),
+            bid_price,
+            bid_size: 100.into(),
             offer_price: price,
             offer_size: 100.into(),
             national_bbo: Char(if enters { b'U' } else { b'G' }),
             ..LongQuote::at(b'A', UnixTime::from_nanos(0))
         };
-        let offer = BestLong {
+        let [bid, offer] = [bid_price, price].map(|price| BestLong {
             participant: Char(b'A'),
             condition: Char(b'R'),
             price,
             size: 100.into(),
             ..BestLong::BLANK
-        };
+        });
         let header = BlockHeader::at(Feed::Quotes, number, UnixTime::from_nanos(0));
         let mut block = BlockBuilder::new(buffer, header);
-        let parts = [quote.as_bytes(), BestLong::BLANK.as_bytes(), offer.as_bytes()];
+        let parts = [quote.as_bytes(), bid.as_bytes(), offer.as_bytes()];
         // A block that has no room for its message is a heartbeat.
         let _ = block.push(&parts[..if enters { 3 } else { 1 }]);
         block.finish()

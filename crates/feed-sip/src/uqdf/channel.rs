@@ -3,7 +3,7 @@
 
 use super::{UqdfDecoder, UqdfFeed};
 use crate::framing::Framing;
-use crate::sip::two_offers;
+use crate::sip::twin_prices;
 use crate::{Channel, Line, Offers, SessionId, Twin};
 use tickwire_feed_nasdaq::MoldUdp64;
 use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
@@ -75,7 +75,7 @@ impl Channel for UqdfChannel {
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<UqdfChannel>> {
         let config = self.feed.config_of_twin(instrument)?;
-        let offers = UqdfOffers(two_offers(price, PriceShort::from_price)?);
+        let offers = UqdfOffers(twin_prices(price, PriceShort::from_price)?);
         let decoder = UqdfDecoder::of_twin(instrument);
         let feed = UqdfFeed::new(config, decoder);
         Some(Twin::new(UqdfChannel::new(feed), offers))
@@ -84,16 +84,18 @@ impl Channel for UqdfChannel {
     tickwire_feed_core::answers_from_feed!();
 }
 
-/// Of a session of its own: the one participant, which is the national best, offers less and more in turn;
-/// the one is said behind its quote and its odd lots, the other is its quote.
-struct UqdfOffers([PriceShort; 2]);
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn
+/// above a bid that stays; the one is said behind its quote and its odd lots, the other is its quote.
+struct UqdfOffers([PriceShort; 3]);
 
 impl Offers for UqdfOffers {
     fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
-        let [price, worse] = self.0;
+        let [bid_price, price, worse] = self.0;
         let (participant, symbol, condition) = (b'A', Alpha(*b"REHRS"), Char(b'R'));
         let enters = CombinedShort {
             symbol,
+            bid_price,
+            bid_size: 100.into(),
             ask_price: price,
             ask_size: 100.into(),
             condition,
@@ -103,7 +105,10 @@ impl Offers for UqdfOffers {
             ..CombinedShort::at(participant, 0)
         };
         let best = NbboShort {
-            condition: NbboCondition::OneSided.into(),
+            condition: NbboCondition::TwoSided.into(),
+            bid_market_center: Char(participant),
+            bid_price,
+            bid_size: 100.into(),
             ask_market_center: Char(participant),
             ask_price: price,
             ask_size: 100.into(),
@@ -111,6 +116,8 @@ impl Offers for UqdfOffers {
         };
         let leaves = QuoteShort {
             symbol,
+            bid_price,
+            bid_size: 100.into(),
             ask_price: worse,
             ask_size: 100.into(),
             condition,

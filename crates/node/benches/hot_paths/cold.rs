@@ -23,6 +23,13 @@ const TURNS: usize = 4;
 /// Packets before the first one that counts.
 const FIRST: u64 = 20;
 
+/// A step eight times.
+macro_rules! eight_times {
+    ($($step:tt)*) => {
+        $($step)*; $($step)*; $($step)*; $($step)*; $($step)*; $($step)*; $($step)*; $($step)*;
+    };
+}
+
 /// How many orders left in so many steps of a feed's best offer; each of the packets is one of
 /// [`tickwire_cold_packet`]. `turns`: whether the waiting loop has its turns before each.
 pub(super) fn orders(feed: &str, steps: u64, turns: bool) -> u64 {
@@ -55,10 +62,7 @@ impl FeedVisitor for Moves {
         let (mut first, mut last) = (0, 0);
         for step in 0..FIRST + self.steps {
             assert!(venue.enter(), "the venue takes an offer");
-            neighbours
-                .iter_mut()
-                .step_by(LINE)
-                .for_each(|word| *word = black_box(*word + 1));
+            others(&mut neighbours);
             if self.turns {
                 for _ in 0..TURNS {
                     idle(&mut hot, &channel, &mut twin, clock.now());
@@ -90,6 +94,23 @@ impl FeedVisitor for Moves {
         assert!(orders >= self.steps, "{orders} orders in {} steps", self.steps);
         self.steps
     }
+}
+
+/// Others have the caches: their data the model's last one, and that of data before it, and their code that of
+/// code. What a rehearsal finds in the latter it asks the last one for no more, and what is gone from there
+/// by then is missing as soon as the former needs the room.
+fn others(neighbours: &mut [u64]) {
+    let words = neighbours.iter_mut().step_by(LINE);
+    words.for_each(|word| *word = black_box(*word + 1));
+    code_of_others();
+}
+
+/// 4,096 steps, each of more than eight bytes of code: more than the model's cache of code holds.
+#[inline(never)]
+fn code_of_others() {
+    let mut word = 0_u64;
+    eight_times!(eight_times!(eight_times!(eight_times!(word ^= black_box(1)))));
+    black_box(word);
 }
 
 /// What is counted: a packet from its bytes to the order's, and until the thread takes the next one.

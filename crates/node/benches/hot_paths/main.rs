@@ -56,6 +56,7 @@ fn main() -> ExitCode {
             }
         }
         ["list"] => names().for_each(|name| println!("{name}")),
+        ["feeds"] => FEEDS.iter().for_each(|feed| println!("{feed}")),
         [name, share @ ("half" | "whole")] if names().any(|known| known == name) => {
             let whole = 20_000;
             let units = run(name, whole, if share == "half" { whole / 2 } else { whole });
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "hot_paths: say nothing, `list`, a path of the list and `half` or `whole`, or a feed and `cold` or `rehearsed`"
+                "hot_paths: say nothing, `list`, a path of the list and `half` or `whole`, `feeds`, or one of these and `cold` or `rehearsed`"
             );
             return ExitCode::from(2);
         }

@@ -274,7 +274,7 @@ impl OrderLogs {
     /// See [`Decoder::fetch`](super::Decoder::fetch).
     pub(super) fn fetch(&self) {
         if let (Some(row), Some(name)) = (self.rows.first(), self.names.first()) {
-            black_box((row.entry.action, row.instrument, name.symbol, name.board));
+            black_box((*row, name.symbol, name.board));
         }
     }
 
