@@ -662,10 +662,15 @@ impl Sip {
 /// How far a twin's prices lie apart.
 const PRICES_APART: i64 = Price::from_4dp(100).raw();
 
-/// The prices of a twin as fields of a quote: a bid that stays, an offer at this price, and a worse one. `None`
-/// where they cannot be written.
+/// The prices of a twin as fields of a quote: a bid that stays, an offer at this price, and a worse one.
+/// `None` where they cannot be written.
 pub(crate) fn twin_prices<P>(price: Price, field: impl Fn(Price) -> Option<P>) -> Option<[P; 3]> {
-    let apart = |by: i64| price.raw().checked_add(by).and_then(|raw| field(Price::from_raw(raw)));
+    let apart = |by: i64| {
+        price
+            .raw()
+            .checked_add(by)
+            .and_then(|raw| field(Price::from_raw(raw)))
+    };
     Some([apart(-PRICES_APART)?, apart(0)?, apart(PRICES_APART)?])
 }
 

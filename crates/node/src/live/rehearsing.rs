@@ -11,7 +11,7 @@ use tickwire_trading::strategy::{Consolidated, OrderPort, Strategy};
 
 use super::port::Port;
 use super::{Live, Mark};
-use crate::hot::{HotPath, OrderOut};
+use crate::hot::{EntrySession, HotPath, OrderOut};
 
 /// Orders and levels that rehearsals need at once, and some more.
 const ROOM: u32 = 1 << 10;
@@ -19,6 +19,8 @@ const ROOM: u32 = 1 << 10;
 const SPREAD: i64 = Price::from_4dp(400).raw();
 /// Bytes of the code by which an order is sent, on x86-64: a rehearsed one does not go through all of it.
 const SENDING_CODE: usize = 704;
+/// The same of the code by which a session has sent one: [`EntrySession::committing`].
+const COMMITTING_CODE: usize = 512;
 /// The best offer of a rehearsed book.
 const ASK: Price = Price::from_4dp(100_0000);
 
@@ -241,6 +243,7 @@ fn fetch<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &HotPath<O, STAMPED
         <Port<'_, O, S, STAMPED> as OrderPort>::send as *const (),
         SENDING_CODE,
     );
+    prefetch::fetch_code(EntrySession::committing(), COMMITTING_CODE);
     if let Some(all) = &hot.consolidated {
         prefetch::fetch_value(all);
     }
