@@ -4,8 +4,9 @@
 //! Behind a pause others have the caches. A thread that waits rehearses orders and packets, and has fetched
 //! what these do not go through; what was forgotten there shows in no test and hides in the noise of times.
 //! Callgrind's model of the caches counts it: in front of each packet a benchmark of `tickwire-node` walks
-//! through more memory than the model's last cache holds, then the waiting loop has its turns, then the
-//! packet comes. What is missing in the model's last cache then is a line that nothing asked for.
+//! through more memory than the model's last cache holds and more code than its first one does, then the
+//! waiting loop has its turns, then the packet comes. What is missing in the model's last cache then is a
+//! line that nothing asked for.
 //!
 //! Callgrind passes over hints, so the benchmark is built with hints that read (`tickwire_hints_read` in
 //! `crates/book/src/prefetch.rs`), and otherwise as what is handed on.
