@@ -96,9 +96,9 @@ impl FeedVisitor for Moves {
     }
 }
 
-/// Others have the caches: their data the model's last one, and that of data before it, and their code that
-/// of code. What a rehearsal finds in the latter it asks the last one for no more, and what is gone from
-/// there by then is missing as soon as the former needs the room.
+/// Others have the caches: their data the last one and the first one of data, their code the first one of
+/// code. A line that a rehearsal still found in the latter would not be asked of the last one, and would
+/// count as missing once other code has pushed it out of the first.
 fn others(neighbours: &mut [u64]) {
     let words = neighbours.iter_mut().step_by(LINE);
     words.for_each(|word| *word = black_box(*word + 1));
