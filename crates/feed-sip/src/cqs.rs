@@ -112,13 +112,22 @@ impl Framing for Cqs {
     }
 }
 
+/// Where the category of a block's first message stands.
+const CATEGORY_AT: usize = BlockHeader::SIZE + 2;
+
 /// The control message of a block that holds one, which is alone in it.
+#[inline(always)]
 fn control(datagram: &[u8]) -> Option<(ControlType, &BlockHeader)> {
-    const AT: usize = BlockHeader::SIZE + 2;
-    if datagram.get(AT) != Some(&b'C') {
-        return None;
+    match datagram.get(CATEGORY_AT) {
+        Some(b'C') => control_alone(datagram),
+        _ => None,
     }
-    let control = ControlType::from_wire(*datagram.get(AT + 1)?)?;
+}
+
+// Apart, so that little of this stands where every block comes by.
+#[cold]
+fn control_alone(datagram: &[u8]) -> Option<(ControlType, &BlockHeader)> {
+    let control = ControlType::from_wire(*datagram.get(CATEGORY_AT + 1)?)?;
     let block = cqs::parse_block(datagram).ok()?;
     (block.messages.len() == 1).then_some((control, block.header))
 }

@@ -57,8 +57,7 @@ impl CqsChannel {
     }
 
     /// A block of the lines, or one sent again.
-    // One copy of the code, so that a rehearsal brings into the caches what a block needs.
-    #[inline(never)]
+    #[inline(always)]
     fn on_block<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
         match control(bytes) {
             None => self.feed.on_packet(now, line, bytes, sink),
