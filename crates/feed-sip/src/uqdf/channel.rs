@@ -112,7 +112,6 @@ impl Offers for UqdfOffers {
             ask_market_center: Char(participant),
             ask_price: price,
             ask_size: 100.into(),
-            ..NbboShort::BLANK
         };
         let leaves = QuoteShort {
             symbol,
