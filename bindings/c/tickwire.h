@@ -169,7 +169,7 @@ enum {
     TW_WORD_BOOK_SEQ = 10, /* Sequence number of the last message that changed it. */
     TW_WORD_BOOK_VENUE_TS = 11, /* The venue's time of that message, nanoseconds. */
     TW_WORD_BOOK_RECV_TS = 12, /* When its packet was received, nanoseconds since the epoch. */
-    TW_WORD_BOOK_PUBLISH_TS = 13, /* When this was written, nanoseconds since the epoch. */
+    TW_WORD_BOOK_PUBLISH_TS = 13, /* When this was written, nanoseconds since the epoch; 0 where another message of its packet followed and the clock was read for that one alone. */
     TW_WORD_BOOK_LEVELS = 14, /* Levels in the whole book, bid then ask; the slot holds the best of them, as many as fit. 2 words. */
     TW_WORD_BOOK_QTY = 16, /* Quantity in the whole book, bid then ask. 2 words. */
     TW_WORD_BOOK_ORDERS = 18, /* Orders in the whole book, bid then ask; 0 when the feed does not say. 2 words. */
@@ -195,7 +195,7 @@ enum {
     TW_WORD_SUPER_BOOK_FEEDS = 4, /* Feeds in it, a bit each. */
     TW_WORD_SUPER_BOOK_STALE = 5, /* Feeds left out because their book is not live, a bit each. */
     TW_WORD_SUPER_BOOK_TOUCH = 6, /* How the best bid and ask meet: 0 apart or a side is empty, 1 locked, 2 crossed. */
-    TW_WORD_SUPER_BOOK_PUBLISH_TS = 7, /* When this was written, nanoseconds since the epoch. */
+    TW_WORD_SUPER_BOOK_PUBLISH_TS = 7, /* When this was written, nanoseconds since the epoch; 0 where another message of its packet followed and the clock was read for that one alone. */
     TW_WORD_SUPER_BOOK_PRICE = 8, /* Best price, 1e-9, bid then ask; meaningless where the quantity is 0. 2 words. */
     TW_WORD_SUPER_BOOK_QTY = 10, /* Quantity at the best price over all feeds, bid then ask; 0: the side is empty. 2 words. */
     TW_WORD_SUPER_BOOK_AT_BEST = 12, /* Feeds at the best price, a bit each, bid then ask. 2 words. */
@@ -578,7 +578,7 @@ typedef struct tw_book {
     char symbol[25];
     uint64_t source, instrument, writes;
     uint64_t state; /* the worse of its own and its source's: TW_BOOK_BUILDING, _LIVE or _STALE; trade on a live one only */
-    uint64_t status, seq, venue_ts, recv_ts, publish_ts;
+    uint64_t status, seq, venue_ts, recv_ts, publish_ts; /* publish_ts: 0 where the clock was not read for this book */
     uint64_t levels[2], qty[2], orders[2]; /* of the whole book, not only of what is shown */
     int64_t last_price;
     uint64_t last_qty, last_ts, volume, trades;

@@ -148,7 +148,7 @@ typedef struct tw_book {
     char symbol[25];
     uint64_t source, instrument, writes;
     uint64_t state; /* the worse of its own and its source's: TW_BOOK_BUILDING, _LIVE or _STALE; trade on a live one only */
-    uint64_t status, seq, venue_ts, recv_ts, publish_ts;
+    uint64_t status, seq, venue_ts, recv_ts, publish_ts; /* publish_ts: 0 where the clock was not read for this book */
     uint64_t levels[2], qty[2], orders[2]; /* of the whole book, not only of what is shown */
     int64_t last_price;
     uint64_t last_qty, last_ts, volume, trades;

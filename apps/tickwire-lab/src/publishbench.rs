@@ -30,7 +30,7 @@ use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
 use tickwire_feedd::rehearsal::{Rehearsal, Rehearsed, Room};
 use tickwire_feedd::supers::{SuperPublisher, Supers};
 use tickwire_feedd::thread_books::ThreadBooks;
-use tickwire_feedd::{DaemonSection, RingContent};
+use tickwire_feedd::{DaemonSection, LatencyOf, RingContent};
 use tickwire_receive::receiver::{Received, Source as Receives};
 use tickwire_rig::recorded::walk;
 use tickwire_simulator::session::Packing;
@@ -49,6 +49,30 @@ const READINGS: u64 = 1_000_000;
 
 /// By pause: what was rehearsed, and what was not.
 type Behind = [[Histogram; 2]; 2];
+
+/// How a session is shown.
+#[derive(Clone, Copy)]
+struct Way {
+    /// In consolidated books, too.
+    with_supers: bool,
+    latency_of: LatencyOf,
+}
+
+/// As shipped, without and with consolidated books; and every book timed.
+const WAYS: [Way; 3] = [
+    Way {
+        with_supers: false,
+        latency_of: LatencyOf::Packets,
+    },
+    Way {
+        with_supers: true,
+        latency_of: LatencyOf::Packets,
+    },
+    Way {
+        with_supers: false,
+        latency_of: LatencyOf::Messages,
+    },
+];
 
 /// What a session cost.
 #[derive(Clone)]
@@ -122,7 +146,7 @@ struct Pass<'a> {
     session: &'a Session,
     found: &'a Found,
     protocol: Protocol,
-    with_supers: bool,
+    way: Way,
     clock: &'a Clock,
     play: Play,
     /// Threads that read meanwhile.
@@ -281,7 +305,11 @@ impl WithChannel for Pass<'_> {
             },
         );
         let (notices, _notices) = sync_channel(64);
-        let supers = match self.with_supers {
+        let Way {
+            with_supers,
+            latency_of,
+        } = self.way;
+        let supers = match with_supers {
             false => Supers::Off,
             true => Supers::Inline(Box::new(SuperPublisher::new(
                 SuperConfig {
@@ -296,7 +324,7 @@ impl WithChannel for Pass<'_> {
                 notices.clone(),
             ))),
         };
-        let relay = self.with_supers.then_some(match is_national {
+        let relay = with_supers.then_some(match is_national {
             true => Relay::National,
             false => Relay::Levels,
         });
@@ -308,6 +336,7 @@ impl WithChannel for Pass<'_> {
         let shared = ThreadShared {
             ring: Some(region.ring(0)),
             content: RingContent::Both,
+            latency_of,
             supers,
             clock: self.clock.clone(),
             notices,
@@ -339,7 +368,7 @@ impl WithChannel for Pass<'_> {
             (allocations, thread_cpu_ns() - begin)
         })?;
         let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
-        if self.with_supers && !is_national {
+        if with_supers && !is_national {
             check_supers(&reader, venue)?;
         }
         // A channel that has ended is no part of a consolidated book, and on some venues the close empties
@@ -408,7 +437,7 @@ pub(crate) fn beside_readers(
     for _ in 0..args.runs.max(1) {
         for (at, &readers) in points.iter().enumerate() {
             let readers = u32::try_from(readers).unwrap_or(u32::MAX);
-            let (figures, _, read) = bench.pass_beside(readers, false, clock, Play::InOrder)?;
+            let (figures, _, read) = bench.pass_as(readers, WAYS[0], clock, (Play::InOrder, None))?;
             let kept = best[at].as_ref();
             if kept.is_none_or(|(kept, _)| figures.per_message < kept.per_message) {
                 best[at] = Some((figures, read));
@@ -565,8 +594,8 @@ struct Bench {
     session: Session,
     packing: Packing,
     found: Found,
-    /// Without and with consolidated books; the fastest run of each.
-    best: [Option<Figures>; 2],
+    /// By [`WAYS`]; the fastest run of each.
+    best: [Option<Figures>; WAYS.len()],
     /// Packets of one message behind pauses, the first run.
     behind: Behind,
 }
@@ -574,12 +603,12 @@ struct Bench {
 impl Bench {
     fn round(&mut self, clock: &Clock, pauses: &mut Pauses) -> Result<(), Failure> {
         if self.behind[0][0].count == 0 && self.found.sizes.contains(&1) {
-            let (figures, ..) = self.pass_as(0, false, clock, (Play::InOrder, Some(pauses)))?;
+            let (figures, ..) = self.pass_as(0, WAYS[0], clock, (Play::InOrder, Some(pauses)))?;
             self.behind = figures.behind;
         }
-        for (at, with_supers) in [false, true].into_iter().enumerate() {
-            let (figures, ..) = self.pass(with_supers, clock, Play::InOrder)?;
-            let best = &mut self.best[at];
+        for (way, best) in WAYS.into_iter().zip(0..) {
+            let (figures, ..) = self.pass_as(0, way, clock, (Play::InOrder, None))?;
+            let best = &mut self.best[best];
             if best
                 .as_ref()
                 .is_none_or(|best| figures.per_message < best.per_message)
@@ -590,18 +619,10 @@ impl Bench {
         Ok(())
     }
 
-    fn pass(&self, with_supers: bool, clock: &Clock, play: Play) -> Passed {
-        self.pass_beside(0, with_supers, clock, play)
-    }
-
-    fn pass_beside(&self, readers: u32, with_supers: bool, clock: &Clock, play: Play) -> Passed {
-        self.pass_as(readers, with_supers, clock, (play, None))
-    }
-
     fn pass_as(
         &self,
         readers: u32,
-        with_supers: bool,
+        way: Way,
         clock: &Clock,
         (play, pauses): (Play, Option<&mut Pauses>),
     ) -> Passed {
@@ -611,7 +632,7 @@ impl Bench {
             session: &self.session,
             found: &self.found,
             protocol: self.protocol,
-            with_supers,
+            way,
             clock,
             play,
         };
@@ -646,7 +667,7 @@ fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failu
                 packing,
             )?,
             found: Found::default(),
-            best: [None, None],
+            best: [const { None }; WAYS.len()],
             behind: Default::default(),
         };
         let feed = &bench.session.config.feed[0];
@@ -698,7 +719,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
     }
     println!(
-        "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for each book it changed",
+        "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for its last book, and counts for every book of the packet (daemon.latency_of = \"packets\"); \"every one timed\" holds one for each book it changed (\"messages\")",
         stamp_cost_ns()
     );
     println!(
@@ -743,7 +764,7 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
         ["", ", not rehearsed"].map(|rehearsed| format!("book, packets of one message {pause}{rehearsed}"))
     });
     for bench in benches() {
-        let [plain, merged] = &bench.best;
+        let [plain, merged, timed] = &bench.best;
         let per_packet = bench.session.messages as f64 / bench.session.datagrams.max(1) as f64;
         let rows = [
             (
@@ -761,6 +782,11 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 "consolidated book",
                 merged.as_ref(),
                 merged.as_ref().map(|f| &f.supers),
+            ),
+            (
+                "book, every one timed",
+                timed.as_ref(),
+                timed.as_ref().map(|f| &f.books),
             ),
             (&behind[0][0], None, Some(&bench.behind[0][0])),
             (&behind[0][1], None, Some(&bench.behind[0][1])),
@@ -826,9 +852,10 @@ mod tests {
                 let counts = bench.behind.map(|ways| ways.map(|way| way.count));
                 assert_eq!(counts, [[3, 3], [1, 1]], "{protocol}");
             }
-            let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
+            let [plain, merged, timed] = bench.best.map(|figures| figures.expect("measured"));
             assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
             assert_eq!(plain.books.count, merged.books.count, "{protocol}");
+            assert_eq!(plain.books.count, timed.books.count, "{protocol}");
             // The simulator lists shares, and by CME's convention what is no future is in no consolidated
             // book.
             let expected = if protocol == Protocol::Mdp3 { 0 } else { 1_000 };
@@ -858,7 +885,7 @@ mod tests {
         let clock = Clock::calibrate();
         for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
             let (_, allocations, _) = bench
-                .pass(true, &clock, play)
+                .pass_as(0, WAYS[1], &clock, (play, None))
                 .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
             assert_eq!(allocations, 0, "{}", bench.protocol);
         }

@@ -35,7 +35,8 @@ pub(crate) struct Book {
     /// When its packet was received, nanoseconds since the epoch.
     #[pyo3(get)]
     recv_ts: u64,
-    /// When it was written, nanoseconds since the epoch.
+    /// When it was written, nanoseconds since the epoch; 0 where that was not looked at: another message of
+    /// its packet followed.
     #[pyo3(get)]
     publish_ts: u64,
     /// Levels of the whole book: bids, asks. The arrays hold the best of them, as many as the feed handler
@@ -327,7 +328,8 @@ pub(crate) struct SuperBook {
     /// When the packet that changed it last was received, nanoseconds since the epoch.
     #[pyo3(get)]
     recv_ts: u64,
-    /// When it was written, nanoseconds since the epoch.
+    /// When it was written, nanoseconds since the epoch; 0 where that was not looked at: another message of
+    /// its packet followed.
     #[pyo3(get)]
     publish_ts: u64,
     touch: u8,

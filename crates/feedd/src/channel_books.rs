@@ -33,7 +33,7 @@ use tickwire_runtime::stamp::RxTimes;
 use tickwire_shm::{BookIdentity, BookWriter, Region, RingWriter, SourceState, SourceWriter, layout};
 
 use super::Notice;
-use super::config::RingContent;
+use super::config::{LatencyOf, RingContent};
 use super::supers::Supers;
 use places::{BookPlace, Hearing, Naming, Unshown};
 
@@ -58,6 +58,8 @@ pub struct ThreadShared<'r> {
     pub ring: Option<RingWriter<'r, AtomicU64>>,
     /// What goes into the ring.
     pub content: RingContent,
+    /// Whose latency is measured.
+    pub latency_of: LatencyOf,
     /// Where levels go for the consolidated books.
     pub supers: Supers<'r>,
     /// Turns ticks of the processor into nanoseconds.
@@ -176,7 +178,10 @@ impl<'r> ChannelBooks<'r> {
     pub fn on_message(&mut self, kind: MessageType, shared: &mut ThreadShared<'r>) {
         // What was said before is a message of its own, and whole, but on a venue whose groups are longer.
         if !self.has_long_groups {
-            self.show_pending(shared);
+            match shared.latency_of {
+                LatencyOf::Messages => self.show_pending(shared),
+                LatencyOf::Packets => self.show_untimed(shared),
+            }
         }
         self.kind = kind;
     }
@@ -395,24 +400,51 @@ impl<'r> ChannelBooks<'r> {
     pub fn show_pending(&mut self, shared: &mut ThreadShared<'r>) {
         // It is asked before and after every message, and mostly there is nothing the first time.
         if !self.pending.is_empty() {
-            self.show_each(shared);
+            self.show_each(true, shared);
+        }
+        if self.row.has_untimed() {
+            self.time(shared);
         }
         shared.supers.end_group();
     }
 
+    /// The same of a message that another one of its packet follows: when what it changed was visible is
+    /// said with the packet's last book.
+    #[inline(always)]
+    fn show_untimed(&mut self, shared: &mut ThreadShared<'r>) {
+        if !self.pending.is_empty() {
+            self.show_each(false, shared);
+        }
+        shared.supers.end_message();
+    }
+
     #[inline(never)]
-    fn show_each(&mut self, shared: &mut ThreadShared<'r>) {
+    fn show_each(&mut self, is_timed: bool, shared: &mut ThreadShared<'r>) {
         let mut shown = 0;
         while let Some(&instrument) = self.pending.get(shown) {
-            self.show(instrument, shared);
+            self.show(instrument, is_timed, shared);
             shown += 1;
         }
         self.pending.clear();
     }
 
+    /// The last message of the packet showed nothing: the books of those before it are timed now.
+    #[cold]
+    fn time(&mut self, shared: &ThreadShared<'r>) {
+        let ns = self.since_packet(shared);
+        self.row.time_untimed(ns);
+        self.packet_visible = ns;
+    }
+
+    /// Nanoseconds since the packet in hand was in memory.
+    #[inline(always)]
+    fn since_packet(&self, shared: &ThreadShared<'r>) -> u64 {
+        shared.clock.span_ns(tsc().wrapping_sub(self.stamp))
+    }
+
     /// Shows what has changed in a book, and says it in the ring.
     #[inline]
-    fn show(&mut self, instrument: InstrumentId, shared: &mut ThreadShared<'r>) {
+    fn show(&mut self, instrument: InstrumentId, is_timed: bool, shared: &mut ThreadShared<'r>) {
         let Some(place) = self.places.get_mut(instrument.index()) else {
             return;
         };
@@ -459,12 +491,19 @@ impl<'r> ChannelBooks<'r> {
         }
         *unshown = Unshown::NOTHING;
         edit.cause(self.cause.seq, self.cause.venue_ts, self.cause.recv_ts);
+        if !is_timed {
+            edit.publish(Nanos::ZERO);
+            return self.row.update_untimed(is_news.then_some(place.kind.0));
+        }
         // The stamp is taken right before the two stores that make the book visible.
         let ns = shared.clock.span_ns(tsc().wrapping_sub(self.stamp));
         edit.publish(self.received.after(ns));
         self.row.update(ns);
         if is_news {
             self.row.kind_latency(place.kind.0, ns);
+        }
+        if self.row.has_untimed() {
+            self.row.time_untimed(ns);
         }
         self.packet_visible = ns;
     }
@@ -512,7 +551,7 @@ impl<'r> ChannelBooks<'r> {
                 changed: place.unshown.changed,
                 ..Unshown::EVERYTHING
             };
-            self.show(instrument, shared);
+            self.show(instrument, true, shared);
         }
     }
 

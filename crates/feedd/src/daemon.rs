@@ -24,7 +24,7 @@ use tickwire_shm::{Region, RegionConfig, RegionState, SourceWriter};
 use crate::answers::ControlAnswers;
 use crate::channel_books::ThreadShared;
 use crate::command::{CommandLine, CommandQueue, command_line};
-use crate::config::{DaemonConfig, DaemonSection, RingContent, SuperBooksPlace};
+use crate::config::{DaemonConfig, DaemonSection, LatencyOf, RingContent, SuperBooksPlace};
 use crate::plan::Plan;
 use crate::quota::QuotaFile;
 use crate::rehearsal::Room;
@@ -189,6 +189,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 super_config: (plan.place == SuperBooksPlace::Inline).then(|| plan.supers.clone()),
                 latencies: latencies.clone(),
                 content: config.daemon.ring,
+                latency_of: config.daemon.latency_of,
                 clock: self.clock.clone(),
                 notices: notice_sender.clone(),
                 commands,
@@ -348,6 +349,7 @@ struct FeedStart<'p, 'r> {
     super_config: Option<SuperConfig>,
     latencies: Vec<Option<u32>>,
     content: RingContent,
+    latency_of: LatencyOf,
     clock: Clock,
     notices: SyncSender<Notice>,
     commands: CommandQueue,
@@ -374,6 +376,7 @@ impl FeedStart<'_, '_> {
         let shared = ThreadShared {
             ring: has_ring.then(|| self.region.ring(self.thread.index as u32)),
             content: self.content,
+            latency_of: self.latency_of,
             supers,
             clock: self.clock,
             notices: notices.clone(),

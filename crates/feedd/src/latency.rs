@@ -5,18 +5,28 @@ use std::collections::BTreeMap;
 use tickwire_market::{MessageType, Nanos};
 use tickwire_shm::{Histogram, Reader, Word};
 
+use super::config::LatencyOf;
 use tickwire_control::latency_file::{ALL, HOOK, KERNEL, Latencies, LatencyFile, SUPER, WIRE};
 use tickwire_venues::protocol::Protocol;
 
 /// One file a feed, its channels added up; feeds without a latency yet are in it too.
-pub(crate) fn files<W: Word>(reader: &Reader<'_, W>, written: Nanos) -> Vec<LatencyFile> {
+pub(crate) fn files<W: Word>(
+    reader: &Reader<'_, W>,
+    latency_of: LatencyOf,
+    written: Nanos,
+) -> Vec<LatencyFile> {
+    let what = match latency_of {
+        LatencyOf::Packets => {
+            "packet in memory to its last book visible in shared memory, for each of its books"
+        }
+        LatencyOf::Messages => "packet in memory to book visible in shared memory",
+    };
     let mut by_feed: BTreeMap<u8, LatencyFile> = BTreeMap::new();
     for source in reader.sources() {
         let file = by_feed.entry(source.feed).or_insert_with(|| LatencyFile {
             feed: source.feed_name.clone(),
             remarks: vec![
-                "packet in memory to book visible in shared memory, nanoseconds; since the start of the daemon"
-                    .into(),
+                format!("{what}, nanoseconds; since the start of the daemon"),
                 format!("protocol: {}", source.protocol),
                 format!("started: {} ns since 1970", reader.generation().0),
                 format!("written: {} ns since 1970", written.0),

@@ -70,7 +70,7 @@ pub mod supers;
 mod thread;
 pub mod thread_books;
 
-pub use config::{DaemonConfig, DaemonSection, RingContent, SuperBooksPlace};
+pub use config::{DaemonConfig, DaemonSection, LatencyOf, RingContent, SuperBooksPlace};
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -140,6 +140,7 @@ impl<'r> Rehearsal<'r> {
         let mut shared = ThreadShared {
             ring: thread.ring.as_ref().map(|_| region.ring(0)),
             content: thread.content,
+            latency_of: thread.latency_of,
             supers,
             clock: thread.clock.clone(),
             notices,

@@ -218,7 +218,8 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             ))
         };
         tickwire_runtime::files::create_folders(folder).map_err(failed)?;
-        for file in latency::files(&reader, self.clock.now()) {
+        let latency_of = self.config.daemon.latency_of;
+        for file in latency::files(&reader, latency_of, self.clock.now()) {
             file.write(folder).map_err(failed)?;
         }
         Ok(())

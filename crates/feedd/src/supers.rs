@@ -97,6 +97,15 @@ impl Supers<'_> {
         }
     }
 
+    /// The same of a message that another one of its packet follows: when what it changed was visible is
+    /// said at the end of the group.
+    #[inline]
+    pub fn end_message(&mut self) {
+        if let Supers::Inline(books) = self {
+            books.show_untimed();
+        }
+    }
+
     /// How often this thread had to wait for the one of consolidated books.
     pub fn waits(&self) -> u64 {
         match self {
@@ -144,9 +153,19 @@ struct SuperOut<'r> {
     clock: Clock,
     /// When the packet of the event in hand was in memory.
     stamp: u64,
+    untimed: Untimed,
     /// Consolidated books that an event of the group in hand changed; each is in it once.
     pending: Vec<SuperId>,
     notices: SyncSender<Notice>,
+}
+
+/// Consolidated books that were shown and wait for a time.
+#[derive(Clone, Copy, Default)]
+struct Untimed {
+    count: u64,
+    /// Whose packet changed them, and when it was in memory.
+    source: SourceId,
+    stamp: u64,
 }
 
 /// In a line of memory of its own.
@@ -229,6 +248,7 @@ impl<'r> SuperPublisher<'r> {
                 latencies: latencies.iter().map(histogram).collect(),
                 clock,
                 stamp: 0,
+                untimed: Untimed::default(),
                 pending: Vec::with_capacity(symbols),
                 notices,
             },
@@ -277,16 +297,27 @@ impl<'r> SuperPublisher<'r> {
     #[inline(always)]
     pub fn show_pending(&mut self) {
         if !self.out.pending.is_empty() {
-            self.show_each();
+            self.show_each(true);
+        }
+        if self.out.untimed.count > 0 {
+            self.out.time();
+        }
+    }
+
+    /// The same of a message that another one of its packet follows.
+    #[inline(always)]
+    pub fn show_untimed(&mut self) {
+        if !self.out.pending.is_empty() {
+            self.show_each(false);
         }
     }
 
     #[inline(never)]
-    fn show_each(&mut self) {
+    fn show_each(&mut self, is_timed: bool) {
         let mut shown = 0;
         while let Some(&id) = self.out.pending.get(shown) {
             if let Some(book) = self.books.book(id) {
-                self.out.show(&book);
+                self.out.show(&book, is_timed);
             }
             shown += 1;
         }
@@ -367,7 +398,7 @@ impl SuperSink for SuperOut<'_> {
 impl SuperOut<'_> {
     /// Shows what has changed in a consolidated book.
     #[inline]
-    fn show(&mut self, book: &SuperRef<'_>) {
+    fn show(&mut self, book: &SuperRef<'_>, is_timed: bool) {
         let index = book.id().0 as usize;
         if self.places[index].slot.is_none() && !self.places[index].is_refused {
             self.claim(book, index);
@@ -435,12 +466,49 @@ impl SuperOut<'_> {
                 });
             edit.trade(&last, book.volume(), book.trades());
         }
-        let ns = self.clock.span_ns(ticks_since(unshown.stamp, tsc()));
-        edit.publish(unshown.recv_ts, unshown.recv_ts.after(ns));
-        if let Some(Some(latency)) = self.latencies.get_mut(unshown.source.0 as usize) {
-            latency.record(ns);
+        let (source, stamp) = (unshown.source, unshown.stamp);
+        if !is_timed {
+            edit.publish(unshown.recv_ts, Nanos::ZERO);
+            unshown.clear();
+            return self.wait(source, stamp);
         }
+        let ns = self.clock.span_ns(ticks_since(stamp, tsc()));
+        edit.publish(unshown.recv_ts, unshown.recv_ts.after(ns));
         unshown.clear();
+        self.record(source, ns, 1);
+        if self.untimed.count > 0 && self.untimed.source == source {
+            let waited = core::mem::take(&mut self.untimed);
+            self.record(source, ns, waited.count);
+        }
+    }
+
+    /// A book was shown that waits for a time.
+    #[inline]
+    fn wait(&mut self, source: SourceId, stamp: u64) {
+        if self.untimed.count > 0 && self.untimed.source != source {
+            self.time();
+        }
+        self.untimed = Untimed {
+            count: self.untimed.count + 1,
+            source,
+            stamp,
+        };
+    }
+
+    /// What waits for a time is timed now: the last message of the packet showed nothing, or a book of
+    /// another source.
+    #[cold]
+    fn time(&mut self) {
+        let Untimed { count, source, stamp } = core::mem::take(&mut self.untimed);
+        let ns = self.clock.span_ns(ticks_since(stamp, tsc()));
+        self.record(source, ns, count);
+    }
+
+    #[inline]
+    fn record(&mut self, source: SourceId, ns: u64, times: u64) {
+        if let Some(Some(latency)) = self.latencies.get_mut(source.0 as usize) {
+            latency.record_each(ns, times);
+        }
     }
 }
 

@@ -251,7 +251,7 @@ pub struct BookCopy {
     pub venue_ts: Nanos,
     /// When its packet was received.
     pub recv_ts: Nanos,
-    /// When it was written.
+    /// When it was written; 0 where that was not looked at: another message of its packet followed.
     pub publish_ts: Nanos,
     /// Levels of the whole book, indexed by [`Side`].
     pub levels: [u32; 2],

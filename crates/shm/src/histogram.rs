@@ -59,6 +59,15 @@ impl<'a, W: WriteWord> HistogramWriter<'a, W> {
     /// Counts a value.
     #[inline]
     pub fn record(&mut self, ns: u64) {
+        self.record_each(ns, 1);
+    }
+
+    /// Counts a value so many times.
+    #[inline]
+    pub fn record_each(&mut self, ns: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
         let words = self.words;
         let add = |word: &W, n: u64| word.store(word.load().wrapping_add(n));
         let least = words[at::MIN].load();
@@ -68,9 +77,9 @@ impl<'a, W: WriteWord> HistogramWriter<'a, W> {
         if ns > words[at::MAX].load() {
             words[at::MAX].store(ns);
         }
-        add(&words[at::COUNT], 1);
-        add(&words[at::SUM], ns);
-        add(&words[at::COUNTS + bucket_of(ns)], 1);
+        add(&words[at::COUNT], times);
+        add(&words[at::SUM], ns.wrapping_mul(times));
+        add(&words[at::COUNTS + bucket_of(ns)], times);
     }
 }
 

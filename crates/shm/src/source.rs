@@ -102,6 +102,10 @@ pub struct SourceWriter<'a, W> {
     kernel_latency: Option<HistogramWriter<'a, W>>,
     wire_latency: Option<HistogramWriter<'a, W>>,
     hook_latency: Option<HistogramWriter<'a, W>>,
+    /// Books that were written and wait for a time.
+    untimed: u64,
+    /// The kinds whose messages wrote them, a bit each.
+    untimed_kinds: u64,
     kinds: Vec<KindWriter<'a, W>>,
     /// Where a message type was found last, by its low bits: spares the search through `kinds`.
     hints: [u8; 256],
@@ -112,7 +116,11 @@ struct KindWriter<'a, W> {
     kind: u16,
     words: &'a [W; kind_at::WORDS],
     latency: Option<HistogramWriter<'a, W>>,
+    /// Of the books that wait for a time, those that its messages wrote.
+    untimed: u64,
 }
+
+const _: () = assert!(MAX_KINDS <= u64::BITS as usize, "a kind has a bit");
 
 impl<'a, W: WriteWord> SourceWriter<'a, W> {
     pub(crate) fn new(region: Region<'a, W>, source: u16, identity: &SourceIdentity) -> Self {
@@ -149,6 +157,8 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
             kernel_latency: None,
             wire_latency: None,
             hook_latency: None,
+            untimed: 0,
+            untimed_kinds: 0,
             kinds: Vec::with_capacity(MAX_KINDS),
             hints: [0; 256],
         }
@@ -195,6 +205,43 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         self.bump(at::UPDATES);
         if let Some(latency) = &mut self.latency {
             latency.record(latency_ns);
+        }
+    }
+
+    /// A book was written, by a message of this kind if that is to be counted, and another message of its
+    /// packet follows: both wait for [`SourceWriter::time_untimed`].
+    #[inline]
+    pub fn update_untimed(&mut self, kind: Option<u16>) {
+        self.bump(at::UPDATES);
+        self.untimed += 1;
+        if let Some(at) = kind.and_then(|kind| self.place_of(kind)) {
+            self.untimed_kinds |= 1 << at;
+            self.kinds[at].untimed += 1;
+        }
+    }
+
+    /// Whether there are books that were written and wait for a time.
+    #[inline]
+    pub fn has_untimed(&self) -> bool {
+        self.untimed > 0
+    }
+
+    /// All of these were visible `latency_ns` after their packet was in memory, or before: they count so.
+    #[inline(never)]
+    pub fn time_untimed(&mut self, latency_ns: u64) {
+        let untimed = core::mem::take(&mut self.untimed);
+        if let Some(latency) = &mut self.latency {
+            latency.record_each(latency_ns, untimed);
+        }
+        let mut kinds = core::mem::take(&mut self.untimed_kinds);
+        while kinds != 0 {
+            if let Some(kind) = self.kinds.get_mut(kinds.trailing_zeros() as usize) {
+                let untimed = core::mem::take(&mut kind.untimed);
+                if let Some(latency) = &mut kind.latency {
+                    latency.record_each(latency_ns, untimed);
+                }
+            }
+            kinds &= kinds - 1;
         }
     }
 
@@ -293,17 +340,24 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
 
     #[inline]
     fn find_kind(&mut self, kind: u16) -> Option<&mut KindWriter<'a, W>> {
+        let at = self.place_of(kind)?;
+        self.kinds.get_mut(at)
+    }
+
+    /// The place of a kind, a new one if there is room.
+    #[inline]
+    fn place_of(&mut self, kind: u16) -> Option<usize> {
         let hint = usize::from(kind as u8 ^ (kind >> 8) as u8);
         let at = usize::from(self.hints[hint]);
         if self.kinds.get(at).is_none_or(|found| found.kind != kind) {
             let at = self.search_kind(kind)?;
             self.hints[hint] = at as u8;
-            return self.kinds.get_mut(at);
+            return Some(at);
         }
-        self.kinds.get_mut(at)
+        Some(at)
     }
 
-    /// The place of a kind, a new one if there is room.
+    /// The same of a kind that is not where it was found last.
     #[cold]
     fn search_kind(&mut self, kind: u16) -> Option<usize> {
         if let Some(at) = self.kinds.iter().position(|known| known.kind == kind) {
@@ -322,7 +376,12 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         // SYNC kinds: pairs with `Reader::source`.
         W::release();
         self.row[at::KINDS].store(at as u64 + 1);
-        self.kinds.push(KindWriter { kind, words, latency });
+        self.kinds.push(KindWriter {
+            kind,
+            words,
+            latency,
+            untimed: 0,
+        });
         Some(at)
     }
 }

@@ -263,7 +263,7 @@ pub struct SuperCopy {
     pub trades: u64,
     /// When the packet that changed it last was received.
     pub recv_ts: Nanos,
-    /// When it was written.
+    /// When it was written; 0 where that was not looked at: another message of its packet followed.
     pub publish_ts: Nanos,
     shown: [usize; 2],
     top: [[Share; MAX_SHARES]; 2],

@@ -58,6 +58,47 @@ fn level(price: i64, qty: u64, orders: u32) -> Level {
     }
 }
 
+/// Books that wait for a time are written already, and count with their kinds once the time is known.
+#[test]
+fn what_was_written_without_a_time_counts_with_the_next() {
+    let words = memory(&CONFIG);
+    let region = region(&words);
+    let reader = Reader::attach(&words).expect("attaches");
+    let mut source = region.source(1, &identity("bzx", 1));
+    let all = source_latency(&reader);
+    source.update_untimed(Some(0x21));
+    source.update_untimed(Some(0x2e));
+    source.update_untimed(Some(0x21));
+    source.update_untimed(None);
+    assert!(source.has_untimed());
+    assert_eq!(reader.sources().next().expect("one").totals.updates, 4);
+    assert_eq!(reader.histogram(all).expect("there").count, 0);
+    source.time_untimed(40);
+    assert!(!source.has_untimed());
+    source.time_untimed(1_000);
+    source.update(50);
+    source.kind_latency(0x2e, 50);
+
+    let figures = |index: u32| {
+        let read = reader.histogram(index).expect("there");
+        (read.count, read.sum, read.min, read.max)
+    };
+    assert_eq!(figures(all), (5, 4 * 40 + 50, 40, 50));
+    let kinds = reader
+        .kinds(1)
+        .map(|kind| (kind.kind, figures(kind.latency.expect("claimed"))));
+    assert_eq!(
+        kinds.collect::<Vec<_>>(),
+        [(0x21, (2, 80, 40, 40)), (0x2e, (2, 90, 40, 50))]
+    );
+}
+
+/// The histogram of the only source.
+fn source_latency(reader: &Reader<'_, AtomicU64>) -> u32 {
+    let source = reader.sources().next().expect("one");
+    source.latency.expect("claimed")
+}
+
 #[test]
 fn a_source_shows_what_its_thread_wrote() {
     let words = memory(&CONFIG);

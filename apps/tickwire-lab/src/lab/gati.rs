@@ -39,6 +39,7 @@ use tickwire::config::Config;
 use tickwire::demo::free_udp_port;
 use tickwire_console::failure::Failure;
 use tickwire_control::latency_file::{ALL, HOOK, KERNEL, Latencies, LatencyFile, SUPER};
+use tickwire_feedd::LatencyOf;
 use tickwire_simulator::settings::Impairment;
 use tickwire_venues::values::{Rate, Symbols};
 use tickwire_venues::wait::Wait;
@@ -314,6 +315,8 @@ impl Rig {
         (config.exchange.line_a, config.exchange.line_b) = (Impairment::default(), Impairment::default());
         config.daemon.folder = folder.join("region");
         config.daemon.latency_files = Some(folder.join("latency"));
+        // The published averages are of messages.
+        config.daemon.latency_of = LatencyOf::Messages;
         config.daemon.book_levels = LEVELS as u32;
         // Long pauses of a simulated market are no silence.
         config.daemon.silence_ms = 60_000;

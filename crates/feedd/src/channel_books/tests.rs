@@ -3,9 +3,10 @@
 use super::*;
 use crate::command::{Command, Deed};
 use crate::rehearsal::Room;
+use crate::supers::SuperPublisher;
 use crate::thread_books::ThreadBooks;
 use std::sync::mpsc::sync_channel;
-use tickwire_book::{BooksConfig, Depth};
+use tickwire_book::{BooksConfig, Depth, SuperConfig, super_books};
 use tickwire_feed::{Line, Pattern};
 use tickwire_market::{EventSink as _, Port, Price};
 use tickwire_receive::receiver::{Received, Source};
@@ -62,6 +63,7 @@ impl WithChannel for Shown<'_> {
         let shared = ThreadShared {
             ring: Some(region.ring(0)),
             content: RingContent::Both,
+            latency_of: LatencyOf::Packets,
             supers: Supers::Off,
             clock: Clock::calibrate(),
             notices,
@@ -154,4 +156,138 @@ fn a_book_never_looks_live_when_it_is_not() {
     let reception = Reception::recorded(1_000, 100_000, None);
     wiring::with_channel(&session.config.feed[0], 0, &reception, shown)
         .unwrap_or_else(|failure| panic!("{}", failure.message));
+}
+
+/// A session of full packets, then how often a latency was counted.
+struct Counted<'a> {
+    session: &'a Session,
+    latency_of: LatencyOf,
+}
+
+/// Of the source, of each of its kinds, and of its consolidated books.
+#[derive(PartialEq, Eq, Debug)]
+struct Counts {
+    all: u64,
+    kinds: Vec<(u16, u64)>,
+    supers: u64,
+}
+
+impl WithChannel for Counted<'_> {
+    type Output = (Counts, [usize; 2]);
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output {
+        let room = Room::of(RegionConfig {
+            books: 100,
+            supers: 100,
+            ..RegionConfig::default()
+        });
+        let region = room.region();
+        let identity = SourceIdentity {
+            name: "1".into(),
+            feed_name: "feed".into(),
+            protocol: "itch50".into(),
+            feed: 0,
+            venue: Some(channel.venue()),
+            ring: None,
+        };
+        let row = region.source(0, &identity);
+        let (notices, _notices) = sync_channel(64);
+        let clock = Clock::calibrate();
+        let supers = SuperPublisher::new(
+            SuperConfig {
+                sources: vec![super_books::Source {
+                    feed: 0,
+                    is_national: false,
+                }],
+                symbols: 100,
+                members: 100,
+                shares: 1 << 12,
+            },
+            region,
+            &[row.super_latency()],
+            clock.clone(),
+            notices.clone(),
+        );
+        let books = Books::new(BooksConfig {
+            venue: channel.venue(),
+            tracked: true,
+            ..*self.session.books(depth).config()
+        });
+        let shared = ThreadShared {
+            ring: None,
+            content: RingContent::Off,
+            latency_of: self.latency_of,
+            supers: Supers::Inline(Box::new(supers)),
+            clock,
+            notices,
+        };
+        let mut source = Received::new(0, channel);
+        let mut thread = ThreadBooks::new(shared, false);
+        let books = ChannelBooks::new(region, row, books, Some(Relay::Levels));
+        thread.add(books, 0, u64::MAX);
+        region.set_state(RegionState::Ready);
+        let reader = Reader::attach(room.words()).expect("it is ready");
+        for (port, datagram) in &self.session.before {
+            source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut thread);
+        }
+        let count = |index: Option<u32>| {
+            let histogram = index.and_then(|index| reader.histogram(index));
+            histogram.expect("claimed").count
+        };
+        let stamps = || {
+            let (mut stamped, mut copy) = ([0; 2], BookCopy::default());
+            for (slot, _) in reader.books() {
+                reader.read_book(slot, &mut copy).expect("nobody writes");
+                let is_stamped = copy.publish_ts != Nanos::ZERO;
+                assert!(!is_stamped || copy.publish_ts >= copy.recv_ts);
+                stamped[usize::from(is_stamped)] += 1;
+            }
+            stamped
+        };
+        let live: Vec<&[u8]> = tickwire_rig::recorded::walk(&self.session.live).collect();
+        let (mut updates, mut stamped) = (0, [0; 2]);
+        for (nth, datagram) in live.iter().enumerate() {
+            source.deliver(VIRTUAL_START, Port::Live, Line::A, datagram, &mut thread);
+            // After every packet all that it wrote was counted.
+            let row = reader.source(0).expect("it is there");
+            assert_eq!(count(row.latency), row.totals.updates);
+            assert_eq!(thread.visible_ns(0).is_some(), row.totals.updates > updates);
+            updates = row.totals.updates;
+            // At the close every book is shown anew.
+            if nth == live.len() / 2 {
+                stamped = stamps();
+            }
+        }
+        let row = reader.source(0).expect("it is there");
+        let kinds = reader.kinds(0).map(|kind| (kind.kind, count(kind.latency)));
+        let counts = Counts {
+            all: count(row.latency),
+            kinds: kinds.collect(),
+            supers: count(row.super_latency),
+        };
+        (counts, stamped)
+    }
+}
+
+/// To read the clock once a packet loses no count, of no kind, and no stamp is made up.
+#[test]
+fn every_book_counts_whether_each_is_timed_or_each_packet() {
+    let session = Session::publish(Protocol::Itch50, 5, 20_000, 20, Packing::Busy)
+        .unwrap_or_else(|failure| panic!("{}", failure.message));
+    let reception = Reception::recorded(1_000, 100_000, None);
+    let [(each, of_each), (packets, of_packets)] =
+        [LatencyOf::Messages, LatencyOf::Packets].map(|latency_of| {
+            let counted = Counted {
+                session: &session,
+                latency_of,
+            };
+            wiring::with_channel(&session.config.feed[0], 0, &reception, counted)
+                .unwrap_or_else(|failure| panic!("{}", failure.message))
+        });
+    assert_eq!(each, packets);
+    assert!(each.all > 10_000 && each.supers > 10_000, "{each:?}");
+    let [(0, stamped), (without, with)] = [of_each, of_packets].map(|[without, with]| (without, with)) else {
+        panic!("a book without a stamp where each is timed");
+    };
+    assert!(without > 0 && with > 0 && without + with == stamped);
 }

@@ -1,7 +1,7 @@
 //! What is rehearsed goes the whole way, and nobody sees anything of it.
 
 use super::*;
-use crate::config::RingContent;
+use crate::config::{LatencyOf, RingContent};
 use crate::thread_books::ThreadBooks;
 use tickwire_feed::{Channel, Line};
 use tickwire_market::Port;
@@ -90,6 +90,7 @@ impl WithChannel for Played<'_> {
         let shared = ThreadShared {
             ring: Some(region.ring(0)),
             content: RingContent::Both,
+            latency_of: LatencyOf::Packets,
             supers: Supers::Inline(Box::new(supers)),
             clock,
             notices,

@@ -13,7 +13,7 @@ use tickwire_wire::layout::Pod;
 use tickwire_wire::moldudp64::PacketBuilder;
 
 use super::super::command::command_line;
-use super::super::config::RingContent;
+use super::super::config::{LatencyOf, RingContent};
 use super::super::rehearsal::Room;
 use super::super::supers::Supers;
 use super::*;
@@ -79,6 +79,7 @@ fn a_channel_is_silent_by_what_was_read() {
     let shared = ThreadShared {
         ring: None,
         content: RingContent::Off,
+        latency_of: LatencyOf::Packets,
         supers: Supers::Off,
         clock: clock.clone(),
         notices,

@@ -9,11 +9,11 @@ use tickwire_book::super_books::Source;
 use tickwire_book::{Books, Relay, SuperConfig};
 use tickwire_exchange::Listing;
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_feedd::RingContent;
 use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
 use tickwire_feedd::rehearsal::Room;
 use tickwire_feedd::supers::{SuperPublisher, Supers};
 use tickwire_feedd::thread_books::ThreadBooks;
+use tickwire_feedd::{LatencyOf, RingContent};
 use tickwire_market::{Nanos, Port, Side};
 use tickwire_receive::receiver::Consumer as _;
 use tickwire_rig::feeds::LiveDay;
@@ -73,6 +73,7 @@ pub(super) fn to_shared<C: Channel>(
     let shared = ThreadShared {
         ring: Some(region.ring(0)),
         content: RingContent::Both,
+        latency_of: LatencyOf::Packets,
         supers,
         clock,
         notices,
