@@ -2,7 +2,7 @@
 
 use crate::changes::{Change, Totals};
 use crate::ladder::{Book, BookSide, LevelPool, ORDERS_MAX, Own};
-use crate::order_index::{NEXT, NONE, OrderIndex, OrderSlot, Slot};
+use crate::order_index::{CLEARS, NEXT, NONE, OrderIndex, OrderSlot, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
 use crate::{Digest, key_of, price_of, touched};
@@ -539,7 +539,7 @@ impl Books {
             key_of(side, event.price),
             order_qty(event.qty)?,
         );
-        if new_id != event.order_id && self.orders.find(new_id).is_some() {
+        if new_id != event.order_id && self.find(new_id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
         let before = self.books[book].best(side);
@@ -732,7 +732,7 @@ impl Books {
         if held && self.by_order {
             self.release_queues(book);
         } else if held && self.config.depth == Depth::Aggregated {
-            self.orders.release_all_of(InstrumentId(book as u32));
+            self.let_orders_go(book);
         }
         let at = &mut self.books[book];
         for side in Side::BOTH {
@@ -743,6 +743,25 @@ impl Books {
         Side::BOTH
             .iter()
             .for_each(|&side| self.total(book, side, |_| Totals::default()));
+    }
+
+    /// Every order of a book without queues is gone from here on; its slot is left as it is until another
+    /// order needs it.
+    fn let_orders_go(&mut self, book: usize) {
+        let clears = &mut self.books[book].clears;
+        *clears = clears.wrapping_add(1);
+        // The count begins anew: orders of its first round would be taken for those that come now.
+        if *clears == 0 {
+            self.orders
+                .release_all_if(|slot| slot.instrument() as usize == book);
+        }
+    }
+
+    /// A resting order's slot.
+    pub(crate) fn find(&self, id: OrderId) -> Option<u32> {
+        let index = self.orders.find(id)?;
+        let is_gone = is_gone(self.by_order, &self.books, self.orders.slot(index));
+        (!is_gone).then_some(index)
     }
 
     /// Removes every order of a book by walking its queues.
@@ -799,6 +818,9 @@ impl Books {
     fn resting(&self, event: &MarketEvent, id: OrderId) -> Result<Found, BookError> {
         let index = self.orders.find(id).ok_or(BookError::UnknownOrder)?;
         let slot = *self.orders.slot(index);
+        if is_gone(self.by_order, &self.books, &slot) {
+            return Err(BookError::UnknownOrder);
+        }
         // The event's instrument, not the slot's, so that the book's line is fetched beside the slot's and
         // not after it.
         let book = match event.instrument {
@@ -811,14 +833,18 @@ impl Books {
 
     /// Puts an order at the end of its level's queue. What is different.
     #[inline(always)]
-    fn rest(&mut self, book: usize, slot: Slot) -> Result<UpdateFlags, BookError> {
+    fn rest(&mut self, book: usize, mut slot: Slot) -> Result<UpdateFlags, BookError> {
         // By price an order is a line of its own and no more: fetching ahead was not worth its instructions.
         if self.by_order
             && let Some(moves) = self.orders.prefetch_next(slot.id())
         {
             prefetch::fetch(&self.books, moves.index());
         }
-        let index = match self.orders.place(slot.id()) {
+        let (by_order, books) = (self.by_order, &self.books);
+        let index = match self
+            .orders
+            .place(slot.id(), |standing| is_gone(by_order, books, standing))
+        {
             Ok(OrderSlot::Vacant(index)) => index,
             Ok(OrderSlot::Taken(index)) => self.displace(book, index)?,
             Err(_) if self.config.depth == Depth::ByPrice => return Err(BookError::Depth),
@@ -831,6 +857,9 @@ impl Books {
             Ok(done) => done,
             Err(error) => return Err(self.lose(book, error)),
         };
+        if !self.by_order {
+            slot.links[CLEARS] = self.books[book].clears;
+        }
         *self.orders.slot_mut(index) = slot;
         self.total(book, slot.side(), |total| total.more(slot.qty as u64, 1));
         if self.by_order {
@@ -844,7 +873,15 @@ impl Books {
     fn displace(&mut self, book: usize, index: u32) -> Result<u32, BookError> {
         let to = match self.orders.move_out(index) {
             Ok(to) => to,
-            Err(error) => return Err(self.lose(book, error)),
+            Err(_) => {
+                let (by_order, books) = (self.by_order, &self.books);
+                self.orders
+                    .release_moved_if(|slot| is_gone(by_order, books, slot));
+                match self.orders.move_out(index) {
+                    Ok(to) => to,
+                    Err(error) => return Err(self.lose(book, error)),
+                }
+            }
         };
         if self.by_order {
             let moved = self.orders.slot(to).instrument() as usize;
@@ -941,6 +978,13 @@ impl EventSink for Books {
     }
 }
 
+/// Whether an order rested in its book before that was cleared.
+#[inline(always)]
+fn is_gone(by_order: bool, books: &[Book], slot: &Slot) -> bool {
+    let book = books.get(slot.instrument() as usize);
+    !by_order && book.is_none_or(|book| slot.links[CLEARS] != book.clears)
+}
+
 /// What is different on a side, given its best level before the event and the levels the event touched. Free
 /// of branches: whether an event touches the best level is what nobody can predict.
 #[inline(always)]
@@ -970,5 +1014,45 @@ pub(crate) fn worse(a: BookState, b: BookState) -> BookState {
         (BookState::Stale, _) | (_, BookState::Stale) => BookState::Stale,
         (BookState::Live, BookState::Live) => BookState::Live,
         _ => BookState::Building,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An order of before as many clears as can be counted is not taken for one of now.
+    #[test]
+    fn a_count_of_clears_that_begins_anew_brings_no_order_back() {
+        let mut books = Books::new(BooksConfig {
+            instruments: 2,
+            orders: 4,
+            levels: 8,
+            ..BooksConfig::default()
+        });
+        let order = |id| MarketEvent {
+            instrument: InstrumentId(1),
+            order_id: OrderId(id),
+            qty: Volume(1),
+            price: Price::from_raw(5),
+            ..MarketEvent::default()
+        };
+        let clear = MarketEvent {
+            kind: EventKind::Clear,
+            instrument: InstrumentId(1),
+            ..MarketEvent::default()
+        };
+        // One in the window, one in the table.
+        books.apply(&order(1));
+        books.apply(&order(5));
+        books.books[1].clears = u32::MAX;
+        books.apply(&order(2));
+        books.apply(&clear);
+        assert_eq!(books.books[1].clears, 0);
+        for id in [1, 2, 5] {
+            assert!(books.order(OrderId(id)).is_none(), "{id}");
+        }
+        assert!(matches!(books.apply(&order(1)), Applied::Update(_)));
+        assert!(books.order(OrderId(1)).is_some());
     }
 }

@@ -129,7 +129,7 @@ impl BookSide {
 ///
 /// ```text
 ///  0 key[2] 16 sums[2] 32 base[2] 48 bits[2]
-/// 64 inverse[2] 80 size[2] 96 seq 104 venue_ts 112 len[2] 116 behind[2] 120 zeros[2] 122 own 123 shown
+/// 64 inverse[2] 80 size[2] 96 seq 104 venue_ts 112 len[2] 116 behind[2] 120 zeros[2] 122 own 123 shown 124 clears
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
@@ -157,6 +157,8 @@ pub(crate) struct Book {
     pub(crate) own: Own,
     /// The state last told.
     pub(crate) shown: BookState,
+    /// How often it was cleared; counted where queues are not kept.
+    pub(crate) clears: u32,
 }
 
 const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Book>() == 128);
@@ -177,6 +179,7 @@ impl Book {
             zeros: [0; 2],
             own: Own::Live,
             shown,
+            clears: 0,
         };
         for side in Side::BOTH {
             new.set_top(side, nothing(side));

@@ -20,6 +20,7 @@ use crate::prefetch;
 use crate::touched;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use tickwire_market::{InstrumentId, OrderId, Side};
 
 /// No slot.
@@ -28,6 +29,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) const NEXT: usize = 0;
 /// Of [`Slot::links`], the order before.
 pub(crate) const PREV: usize = 1;
+/// Of [`Slot::links`] where queues are not kept, how often the order's book had been cleared when it came: an
+/// order of before the last clear is gone, and its slot is anybody's.
+pub(crate) const CLEARS: usize = 0;
 
 /// How many orders after a new one a slot is fetched.
 const FAR: u64 = 12;
@@ -288,16 +292,27 @@ impl OrderIndex {
         InstrumentId(standing.instrument())
     }
 
-    /// Where a new order stands. The caller writes it there, with a quantity above 0; nothing is reserved.
+    /// Where a new order stands. The caller writes it there, with a quantity above 0; nothing is reserved. An
+    /// order that `is_gone` stands in nobody's way.
     #[inline]
-    pub(crate) fn place(&mut self, id: OrderId) -> Result<OrderSlot, BookError> {
+    pub(crate) fn place(
+        &mut self,
+        id: OrderId,
+        is_gone: impl Fn(&Slot) -> bool,
+    ) -> Result<OrderSlot, BookError> {
         let at = self.home(id);
         let Some(standing) = self.slots.get(at) else {
             return Err(BookError::Full);
         };
-        let is_taken = standing.qty != 0;
-        if (is_taken && standing.id == id.0) || self.find_moved(id).is_some() {
+        let is_taken = standing.qty != 0 && !is_gone(standing);
+        if is_taken && standing.id == id.0 {
             return Err(BookError::DuplicateOrder);
+        }
+        if let Some(moved) = self.find_moved(id) {
+            if !is_gone(self.slot(moved)) {
+                return Err(BookError::DuplicateOrder);
+            }
+            self.release(moved);
         }
         self.used = self.used.max(at + 1);
         self.newest = id.0;
@@ -360,17 +375,23 @@ impl OrderIndex {
         self.table[hole] = NO_ENTRY;
     }
 
-    /// Removes every order of an instrument by looking at every slot used since the last clear: for clears of
-    /// books without queues, not for the hot path.
-    pub(crate) fn release_all_of(&mut self, instrument: InstrumentId) {
-        let moved = if self.is_none_moved() {
-            self.window
-        } else {
-            self.slots.len()
-        };
-        for index in (0..self.used).chain(self.window..moved) {
+    /// Takes those who are gone out of the table, for a new one that finds no room there.
+    #[cold]
+    pub(crate) fn release_moved_if(&mut self, is_gone: impl Fn(&Slot) -> bool) {
+        self.release_if(self.window..self.slots.len(), is_gone);
+    }
+
+    /// Takes those who are gone out wherever they are, by looking at every slot used since the last clear.
+    #[cold]
+    pub(crate) fn release_all_if(&mut self, is_gone: impl Fn(&Slot) -> bool) {
+        self.release_if(0..self.used, &is_gone);
+        self.release_if(self.window..self.slots.len(), is_gone);
+    }
+
+    fn release_if(&mut self, indices: Range<usize>, is_gone: impl Fn(&Slot) -> bool) {
+        for index in indices {
             let slot = &self.slots[index];
-            if slot.qty != 0 && slot.instrument() == instrument.0 {
+            if slot.qty != 0 && is_gone(slot) {
                 self.release(index as u32);
             }
         }
@@ -420,7 +441,7 @@ mod tests {
     use super::*;
 
     fn put(index: &mut OrderIndex, id: u64) -> u32 {
-        let at = match index.place(OrderId(id)).unwrap() {
+        let at = match index.place(OrderId(id), |_| false).unwrap() {
             OrderSlot::Vacant(at) => at,
             OrderSlot::Taken(at) => {
                 index.move_out(at).unwrap();
@@ -435,24 +456,27 @@ mod tests {
     fn an_old_order_gives_its_slot_to_a_new_one_and_is_found_in_the_table() {
         let mut index = OrderIndex::new(8);
         let old = put(&mut index, 3);
-        assert_eq!(index.place(OrderId(11)), Ok(OrderSlot::Taken(old)));
+        assert_eq!(index.place(OrderId(11), |_| false), Ok(OrderSlot::Taken(old)));
         assert_eq!(put(&mut index, 11), old);
         let moved = index.find(OrderId(3)).unwrap();
         assert_ne!(moved, old);
         assert_eq!(index.slot(moved).id(), OrderId(3));
         assert_eq!(index.find(OrderId(11)), Some(old));
         assert_eq!(index.find(OrderId(19)), None, "an id of the same slot");
-        assert_eq!(index.place(OrderId(3)), Err(BookError::DuplicateOrder));
-        assert_eq!(index.place(OrderId(11)), Err(BookError::DuplicateOrder));
+        assert_eq!(index.place(OrderId(3), |_| false), Err(BookError::DuplicateOrder));
+        assert_eq!(
+            index.place(OrderId(11), |_| false),
+            Err(BookError::DuplicateOrder)
+        );
         index.release(old);
         assert_eq!(
-            index.place(OrderId(3)),
+            index.place(OrderId(3), |_| false),
             Err(BookError::DuplicateOrder),
             "its slot is vacant"
         );
         index.release(moved);
         assert_eq!(index.find(OrderId(3)), None);
-        assert_eq!(index.place(OrderId(3)), Ok(OrderSlot::Vacant(old)));
+        assert_eq!(index.place(OrderId(3), |_| false), Ok(OrderSlot::Vacant(old)));
     }
 
     #[test]
@@ -477,7 +501,7 @@ mod tests {
         let mut index = OrderIndex::new(1);
         put(&mut index, 1);
         put(&mut index, 2);
-        let Ok(OrderSlot::Taken(at)) = index.place(OrderId(3)) else {
+        let Ok(OrderSlot::Taken(at)) = index.place(OrderId(3), |_| false) else {
             panic!("the slot of order 2 is taken");
         };
         assert_eq!(index.move_out(at), Err(BookError::Full));

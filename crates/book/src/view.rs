@@ -161,7 +161,7 @@ impl Books {
 
     /// A resting order, `None` when no order has this id.
     pub fn order(&self, id: OrderId) -> Option<OrderView> {
-        self.orders.find(id).map(|index| self.view(index))
+        self.find(id).map(|index| self.view(index))
     }
 
     /// What stands before an order in its queue: walks the queue up to it. `None` when there is no such order

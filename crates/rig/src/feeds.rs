@@ -33,7 +33,7 @@ pub trait FeedVisitor {
     type Output;
 
     /// The venue's side of the feed, its receiver, which recovers in every way that the feed has, and the
-    /// depth of the books that it can keep.
+    /// depth of the books that programs keep of it.
     fn visit<C: Channel>(&mut self, publisher: Box<dyn Publisher>, channel: C, depth: Depth) -> Self::Output;
 }
 
@@ -113,7 +113,7 @@ pub fn visit<V: FeedVisitor>(name: &str, listed: &[Listing], visitor: &mut V) ->
             let feed = ItchFeed::new(arbiter, ItchDecoder::new(ItchConfig::default()));
             let channel = ItchChannel::new(feed, SoupConfig::default());
             let publisher = ItchPublisher::new(ItchPublisherConfig::default(), listed);
-            visitor.visit(Box::new(publisher), channel, Depth::ByOrder)
+            visitor.visit(Box::new(publisher), channel, Depth::Aggregated)
         }
         "pitch" => {
             let config = PitchChannelConfig {
@@ -133,7 +133,7 @@ pub fn visit<V: FeedVisitor>(name: &str, listed: &[Listing], visitor: &mut V) ->
                 ..PitchPublisherConfig::default()
             };
             let publisher = PitchPublisher::new(publisher, listed);
-            visitor.visit(Box::new(publisher), PitchChannel::new(config), Depth::ByOrder)
+            visitor.visit(Box::new(publisher), PitchChannel::new(config), Depth::Aggregated)
         }
         "xdp" => {
             let decoder = XdpDecoder::new(XdpConfig {
@@ -142,7 +142,7 @@ pub fn visit<V: FeedVisitor>(name: &str, listed: &[Listing], visitor: &mut V) ->
             });
             let channel = XdpChannel::new(XdpFeed::new(nyse(RecoveryLimits::XDP), decoder), requests(11));
             let publisher = XdpPublisher::new(NysePublisherConfig::default(), listed);
-            visitor.visit(Box::new(publisher), channel, Depth::ByOrder)
+            visitor.visit(Box::new(publisher), channel, Depth::Aggregated)
         }
         "openbook" => {
             let decoder = OpenBookDecoder::new(OpenBookConfig {
@@ -183,7 +183,7 @@ pub fn visit<V: FeedVisitor>(name: &str, listed: &[Listing], visitor: &mut V) ->
             let channel = MoexChannel::new(MoexChannelConfig::new(MoexConfig::new(plan.clone())));
             let publisher = MoexPublisher::new(MoexPublisherConfig::default(), plan, listed);
             let (channel, publisher) = (channel.expect("our templates"), publisher.expect("our templates"));
-            visitor.visit(Box::new(publisher), channel, Depth::ByOrder)
+            visitor.visit(Box::new(publisher), channel, Depth::Aggregated)
         }
         other => panic!("{other} is no feed"),
     }

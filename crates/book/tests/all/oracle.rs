@@ -32,6 +32,10 @@ struct Stream {
     seq: u64,
     spread: u64,
     live_max: usize,
+    /// Order ids are below this, but for some that are anywhere.
+    ids: u64,
+    /// Of a hundred events one in so many clears a book.
+    clears: u64,
     /// Where prices are instead of around a price that stays.
     wander: Option<Wander>,
 }
@@ -90,6 +94,8 @@ impl Stream {
             seq: 0,
             spread,
             live_max,
+            ids: 130_000,
+            clears: 20,
             wander: None,
         }
     }
@@ -108,7 +114,7 @@ impl Stream {
         match self.rng.below(100) {
             0 => OrderId(self.rng.next_u64()),
             1 => OrderId(u64::MAX - self.rng.below(2_000)),
-            _ => OrderId(self.next_id % 130_000),
+            _ => OrderId(self.next_id % self.ids),
         }
     }
 
@@ -141,7 +147,7 @@ impl Stream {
             96 => EventKind::Trade,
             97 => EventKind::Gap,
             98 => EventKind::Recovered,
-            _ if self.rng.chance(1, 20) => EventKind::Clear,
+            _ if self.rng.chance(1, self.clears) => EventKind::Clear,
             _ => EventKind::Level,
         };
         let mut event = MarketEvent {
@@ -323,6 +329,24 @@ fn queues_equal_the_naive_ones_where_all_that_happens_is_near() {
             ..config(Depth::ByOrder)
         };
         compare_in(config, seed, 20_000, 1 + seed % 5, live_max, 1);
+    }
+}
+
+/// Orders of cleared books stand where others come, in the window and in the table, and their ids come again.
+#[test]
+fn books_equal_the_naive_ones_where_orders_of_cleared_books_are_in_the_way() {
+    for seed in 1..=24 {
+        let depth = [Depth::Aggregated, Depth::ByOrder][seed as usize % 2];
+        let stream = Stream {
+            ids: [90, 300, 130_000][seed as usize % 3],
+            clears: 1,
+            ..Stream::new(seed, 5, [3, 8, 60][seed as usize / 6 % 3])
+        };
+        let config = BooksConfig {
+            orders: [8, 8, 64][seed as usize / 6 % 3],
+            ..config(depth)
+        };
+        compare_stream(config, stream, seed, 20_000, 1);
     }
 }
 

@@ -141,6 +141,95 @@ fn a_gap_of_one_instrument_outlives_the_gaps_of_the_feed_and_ends_with_a_clear()
     }
 }
 
+/// With queues a clear takes the orders out, without it leaves their slots to those who come.
+#[test]
+fn the_orders_of_a_cleared_book_are_gone_and_in_nobodys_way() {
+    for depth in [Depth::Aggregated, Depth::ByOrder] {
+        let mut books = Books::new(BooksConfig {
+            depth,
+            instruments: 3,
+            orders: 4,
+            levels: 64,
+            ..Default::default()
+        });
+        let other = |id| MarketEvent {
+            instrument: InstrumentId(2),
+            ..order(id, Side::Ask, 120, 7)
+        };
+        let clear = MarketEvent {
+            instrument: STOCK,
+            ..feed(EventKind::Clear)
+        };
+        // Others' ids every second time, the same again in between.
+        for first in [0, 0, 100, 100, 200, 1_000_000] {
+            // Half of them in the window, half in the table.
+            let ids = first + 1..=first + 7;
+            for id in ids.clone() {
+                changed(&mut books, order(id, Side::Bid, 100, 10));
+            }
+            changed(&mut books, other(first + 8));
+            assert_eq!(books.book(STOCK).unwrap().levels(Side::Bid).len(), 1);
+            let again = rejected(&mut books, order(first + 3, Side::Bid, 100, 1));
+            assert_eq!(again, BookError::DuplicateOrder);
+            // That order was not taken; it made the book stale.
+            changed(&mut books, clear);
+            assert!(books.book(STOCK).unwrap().is_empty());
+            for id in ids {
+                assert!(books.order(OrderId(id)).is_none(), "{id}");
+                for gone in [event(EventKind::Delete, id, 0), event(EventKind::Execute, id, 1)] {
+                    assert_eq!(rejected(&mut books, gone), BookError::UnknownOrder);
+                }
+            }
+            let replaced = MarketEvent {
+                instrument: InstrumentId(2),
+                ref_id: first + 3,
+                price: Price::from_4dp(121),
+                ..event(EventKind::Replace, first + 8, 5)
+            };
+            changed(&mut books, replaced);
+            let found = books.order(OrderId(first + 3)).map(|order| order.instrument);
+            assert_eq!(found, Some(InstrumentId(2)));
+            let last = MarketEvent {
+                instrument: InstrumentId(2),
+                ..event(EventKind::Delete, first + 3, 0)
+            };
+            changed(&mut books, last);
+            assert!(books.iter().all(|book| book.is_empty()));
+        }
+        assert_eq!(books.counters().get(Counter::BookFull), 0);
+    }
+}
+
+/// An order that is gone leaves the table when its id comes again: else it would take the new one's entry with
+/// it later.
+#[test]
+fn an_id_that_comes_again_is_found_wherever_it_moves() {
+    let mut books = Books::new(BooksConfig {
+        instruments: 3,
+        orders: 4,
+        levels: 64,
+        ..Default::default()
+    });
+    // All of one slot of the window: each moves the one before it to the table.
+    let slot = [1, 5, 9, 13, 17];
+    for id in &slot[..2] {
+        changed(&mut books, order(*id, Side::Bid, 100, 10));
+    }
+    let clear = MarketEvent {
+        instrument: STOCK,
+        ..feed(EventKind::Clear)
+    };
+    changed(&mut books, clear);
+    for id in slot {
+        changed(&mut books, order(id, Side::Bid, 100, 10));
+    }
+    for id in slot {
+        assert!(books.order(OrderId(id)).is_some(), "{id}");
+        changed(&mut books, event(EventKind::Delete, id, 0));
+    }
+    assert!(books.book(STOCK).unwrap().is_empty());
+}
+
 #[test]
 fn a_message_of_nobody_knows_which_book_makes_all_stale_until_everything_is_cleared() {
     let mut books = books(Depth::ByOrder);

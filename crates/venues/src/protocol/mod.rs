@@ -124,14 +124,12 @@ impl Protocol {
     pub const fn depth(self) -> Depth {
         match self {
             Protocol::Itch50
+            | Protocol::Xdp
             | Protocol::Pitch
             | Protocol::PitchOptions
             | Protocol::PitchComplex
             | Protocol::PitchFutures
             | Protocol::Moex => Depth::Aggregated,
-            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own
-            // orders only.
-            Protocol::Xdp => Depth::ByOrder,
             Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3 => Depth::ByPrice,
         }
     }

@@ -7,6 +7,7 @@ use tickwire_exchange::{Publisher, listings};
 use tickwire_feed::Channel;
 use tickwire_market::Port;
 use tickwire_rig::feeds::{self, FEEDS, FeedVisitor, LiveDay};
+use tickwire_venues::protocol::Protocol;
 
 const INSTRUMENTS: u16 = 12;
 const DATAGRAMS: usize = 6_000;
@@ -114,5 +115,26 @@ fn of_no_feed_do_packets_of_a_twin_change_anything() {
         assert!(with.sent > 10, "{feed}: {} orders", with.sent);
         let is_stale = with.states.contains(&BookState::Stale);
         assert_eq!(is_stale, loses_one, "{feed}: {:?}", with.states);
+    }
+}
+
+/// How deep a feed's books are kept.
+struct HowDeep;
+
+impl FeedVisitor for HowDeep {
+    type Output = Depth;
+
+    fn visit<C: Channel>(&mut self, _: Box<dyn Publisher>, _: C, depth: Depth) -> Depth {
+        depth
+    }
+}
+
+/// Tests and benchmarks of all feeds keep the books that programs keep.
+#[test]
+fn the_books_of_the_rig_are_those_that_ship() {
+    for feed in FEEDS {
+        let protocol = Protocol::ALL.iter().find(|protocol| protocol.name() == feed);
+        let shipped = protocol.expect("a protocol's name").depth();
+        assert_eq!(feeds::visit(feed, &listings(1), &mut HowDeep), shipped, "{feed}");
     }
 }
