@@ -200,8 +200,8 @@ fn the_orders_of_a_cleared_book_are_gone_and_in_nobodys_way() {
     }
 }
 
-/// An order that is gone leaves the table when its id comes again: else it would take the new one's entry with
-/// it later.
+/// An order that is gone leaves the table when its id comes again: else it would take the new one's entry
+/// with it later.
 #[test]
 fn an_id_that_comes_again_is_found_wherever_it_moves() {
     let mut books = Books::new(BooksConfig {
