@@ -144,6 +144,8 @@ pub struct Books {
     /// everything is cleared.
     spoilt: bool,
     by_order: bool,
+    /// Orders of books that were cleared may stand in the table of those that were moved.
+    may_have_gone: bool,
     /// What the last few [`Books::upcoming`] were about, round robin.
     upcoming: [Announced; AHEAD],
     turn: usize,
@@ -258,6 +260,7 @@ impl Books {
             said: config.initial,
             spoilt: false,
             by_order,
+            may_have_gone: false,
             upcoming: [Announced::of(Upcoming::resting(InstrumentId(u32::MAX), OrderId(u64::MAX))); AHEAD],
             turn: 0,
             distrusted: Distrusted::NONE,
@@ -748,6 +751,7 @@ impl Books {
     /// Every order of a book without queues is gone from here on; its slot is left as it is until another
     /// order needs it.
     fn let_orders_go(&mut self, book: usize) {
+        self.may_have_gone = true;
         let clears = &mut self.books[book].clears;
         *clears = clears.wrapping_add(1);
         // The count begins anew: orders of its first round would be taken for those that come now.
@@ -873,15 +877,11 @@ impl Books {
     fn displace(&mut self, book: usize, index: u32) -> Result<u32, BookError> {
         let to = match self.orders.move_out(index) {
             Ok(to) => to,
-            Err(_) => {
-                let (by_order, books) = (self.by_order, &self.books);
-                self.orders
-                    .release_moved_if(|slot| is_gone(by_order, books, slot));
-                match self.orders.move_out(index) {
-                    Ok(to) => to,
-                    Err(error) => return Err(self.lose(book, error)),
-                }
+            Err(_) if self.may_have_gone => {
+                self.take_gone_out();
+                return self.displace(book, index);
             }
+            Err(error) => return Err(self.lose(book, error)),
         };
         if self.by_order {
             let moved = self.orders.slot(to).instrument() as usize;
@@ -889,6 +889,16 @@ impl Books {
                 .renumber(&mut self.orders, &self.books[moved], moved, to);
         }
         Ok(index)
+    }
+
+    /// Those who are gone leave the table, for one that finds no room there: once for all that were cleared
+    /// since the last time.
+    #[cold]
+    fn take_gone_out(&mut self) {
+        self.may_have_gone = false;
+        let (by_order, books) = (self.by_order, &self.books);
+        self.orders
+            .release_moved_if(|slot| is_gone(by_order, books, slot));
     }
 
     /// Takes an order out of its level and frees its slot. What is different.

@@ -376,7 +376,6 @@ impl OrderIndex {
     }
 
     /// Takes those who are gone out of the table, for a new one that finds no room there.
-    #[cold]
     pub(crate) fn release_moved_if(&mut self, is_gone: impl Fn(&Slot) -> bool) {
         self.release_if(self.window..self.slots.len(), is_gone);
     }

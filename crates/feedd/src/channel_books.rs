@@ -431,15 +431,9 @@ impl<'r> ChannelBooks<'r> {
     /// The last message of the packet showed nothing: the books of those before it are timed now.
     #[cold]
     fn time(&mut self, shared: &ThreadShared<'r>) {
-        let ns = self.since_packet(shared);
+        let ns = since(self.stamp, &shared.clock);
         self.row.time_untimed(ns);
         self.packet_visible = ns;
-    }
-
-    /// Nanoseconds since the packet in hand was in memory.
-    #[inline(always)]
-    fn since_packet(&self, shared: &ThreadShared<'r>) -> u64 {
-        shared.clock.span_ns(tsc().wrapping_sub(self.stamp))
     }
 
     /// Shows what has changed in a book, and says it in the ring.
@@ -496,7 +490,7 @@ impl<'r> ChannelBooks<'r> {
             return self.row.update_untimed(is_news.then_some(place.kind.0));
         }
         // The stamp is taken right before the two stores that make the book visible.
-        let ns = shared.clock.span_ns(tsc().wrapping_sub(self.stamp));
+        let ns = since(self.stamp, &shared.clock);
         edit.publish(self.received.after(ns));
         self.row.update(ns);
         if is_news {
@@ -858,6 +852,12 @@ impl<'r> ChannelBooks<'r> {
         }
         shared.supers.end_group();
     }
+}
+
+/// Nanoseconds since a stamp.
+#[inline(always)]
+fn since(stamp: u64, clock: &Clock) -> u64 {
+    clock.span_ns(tsc().wrapping_sub(stamp))
 }
 
 /// Whether an event says something that [`InstrumentStates`] keep.

@@ -141,7 +141,7 @@ impl RingContent {
 #[serde(rename_all = "lowercase")]
 pub enum LatencyOf {
     /// Once a packet, at its last book: all books of the packet count with that time, which is theirs or
-    /// longer. To read the clock takes a sixth of what a message of a full packet takes.
+    /// longer. To read the clock at every book takes up to a fifth more for a message of a full packet.
     Packets,
     /// At every book.
     Messages,
