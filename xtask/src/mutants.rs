@@ -58,6 +58,7 @@ const TARGETS: &[Target] = &[
         package: "tickwire-book",
         files: &[
             "crates/book/src/books.rs",
+            "crates/book/src/books/gone.rs",
             "crates/book/src/ladder.rs",
             "crates/book/src/ladder/behind.rs",
             "crates/book/src/ladder/window.rs",
