@@ -58,21 +58,22 @@ struct Way {
     latency_of: LatencyOf,
 }
 
-/// As shipped, without and with consolidated books; and every book timed.
-const WAYS: [Way; 3] = [
-    Way {
-        with_supers: false,
-        latency_of: LatencyOf::Packets,
-    },
-    Way {
-        with_supers: true,
-        latency_of: LatencyOf::Packets,
-    },
-    Way {
-        with_supers: false,
-        latency_of: LatencyOf::Messages,
-    },
-];
+/// The clock is read as the daemon has it by default.
+const SHIPPED: Way = Way {
+    with_supers: false,
+    latency_of: LatencyOf::Packets,
+};
+/// With consolidated books, too.
+const MERGED: Way = Way {
+    with_supers: true,
+    ..SHIPPED
+};
+/// Every book is timed.
+const TIMED: Way = Way {
+    latency_of: LatencyOf::Messages,
+    ..SHIPPED
+};
+const WAYS: [Way; 3] = [SHIPPED, MERGED, TIMED];
 
 /// What a session cost.
 #[derive(Clone)]
@@ -437,7 +438,7 @@ pub(crate) fn beside_readers(
     for _ in 0..args.runs.max(1) {
         for (at, &readers) in points.iter().enumerate() {
             let readers = u32::try_from(readers).unwrap_or(u32::MAX);
-            let (figures, _, read) = bench.pass_as(readers, WAYS[0], clock, (Play::InOrder, None))?;
+            let (figures, _, read) = bench.pass(readers, SHIPPED, clock, (Play::InOrder, None))?;
             let kept = best[at].as_ref();
             if kept.is_none_or(|(kept, _)| figures.per_message < kept.per_message) {
                 best[at] = Some((figures, read));
@@ -603,12 +604,12 @@ struct Bench {
 impl Bench {
     fn round(&mut self, clock: &Clock, pauses: &mut Pauses) -> Result<(), Failure> {
         if self.behind[0][0].count == 0 && self.found.sizes.contains(&1) {
-            let (figures, ..) = self.pass_as(0, WAYS[0], clock, (Play::InOrder, Some(pauses)))?;
+            let (figures, ..) = self.pass(0, SHIPPED, clock, (Play::InOrder, Some(pauses)))?;
             self.behind = figures.behind;
         }
-        for (way, best) in WAYS.into_iter().zip(0..) {
-            let (figures, ..) = self.pass_as(0, way, clock, (Play::InOrder, None))?;
-            let best = &mut self.best[best];
+        for (at, way) in WAYS.into_iter().enumerate() {
+            let (figures, ..) = self.pass(0, way, clock, (Play::InOrder, None))?;
+            let best = &mut self.best[at];
             if best
                 .as_ref()
                 .is_none_or(|best| figures.per_message < best.per_message)
@@ -619,7 +620,7 @@ impl Bench {
         Ok(())
     }
 
-    fn pass_as(
+    fn pass(
         &self,
         readers: u32,
         way: Way,
@@ -836,6 +837,11 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_is_read_as_it_ships() {
+        assert_eq!(SHIPPED.latency_of, DaemonSection::default().latency_of);
+    }
+
+    #[test]
     fn every_feed_is_shown_as_the_venue_has_it_and_measured() {
         let clock = Clock::calibrate();
         let mut pauses = Pauses {
@@ -885,7 +891,7 @@ mod tests {
         let clock = Clock::calibrate();
         for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
             let (_, allocations, _) = bench
-                .pass_as(0, WAYS[1], &clock, (play, None))
+                .pass(0, MERGED, &clock, (play, None))
                 .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
             assert_eq!(allocations, 0, "{}", bench.protocol);
         }

@@ -475,11 +475,11 @@ impl SuperOut<'_> {
         let ns = self.clock.span_ns(ticks_since(stamp, tsc()));
         edit.publish(unshown.recv_ts, unshown.recv_ts.after(ns));
         unshown.clear();
-        self.record(source, ns, 1);
-        if self.untimed.count > 0 && self.untimed.source == source {
-            let waited = core::mem::take(&mut self.untimed);
-            self.record(source, ns, waited.count);
-        }
+        let waited = match self.untimed.source == source {
+            true => core::mem::take(&mut self.untimed).count,
+            false => 0,
+        };
+        self.record(source, ns, 1 + waited);
     }
 
     /// A book was shown that waits for a time.

@@ -9,11 +9,11 @@ use tickwire_book::super_books::Source;
 use tickwire_book::{Books, Relay, SuperConfig};
 use tickwire_exchange::Listing;
 use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_feedd::DaemonSection;
 use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
 use tickwire_feedd::rehearsal::Room;
 use tickwire_feedd::supers::{SuperPublisher, Supers};
 use tickwire_feedd::thread_books::ThreadBooks;
-use tickwire_feedd::{LatencyOf, RingContent};
 use tickwire_market::{Nanos, Port, Side};
 use tickwire_receive::receiver::Consumer as _;
 use tickwire_rig::feeds::LiveDay;
@@ -70,10 +70,11 @@ pub(super) fn to_shared<C: Channel>(
             notices.clone(),
         ))),
     };
+    let shipped = DaemonSection::default();
     let shared = ThreadShared {
         ring: Some(region.ring(0)),
-        content: RingContent::Both,
-        latency_of: LatencyOf::Packets,
+        content: shipped.ring,
+        latency_of: shipped.latency_of,
         supers,
         clock,
         notices,
