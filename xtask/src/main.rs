@@ -36,6 +36,7 @@ mod miri;
 mod mutants;
 mod oracle;
 mod packages;
+mod patience;
 mod perf;
 mod pgo;
 mod pictures;

@@ -60,6 +60,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("receive loop", crate::receive_loop::others(&rust_files())),
         ("sink", crate::sinks::deaf(&rust_files())),
         ("unread line", crate::unread::others(&rust_files())),
+        ("short wait", crate::patience::short(&rust_files())),
         ("silent skip", silent_skips()),
         ("lock file", crate::locks::stale()),
         ("size", crate::sizes::beyond(&rust_files())),

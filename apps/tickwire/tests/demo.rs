@@ -160,9 +160,7 @@ fn long_demo(folder: &Folder) -> (Guard, [u32; 2], BufReader<std::process::Child
 
 /// What the demo said at its end, its exit code; nothing may be left running.
 fn ended(mut demo: Guard, pids: [u32; 2], mut err: BufReader<std::process::ChildStderr>) -> (i32, String) {
-    let status = demo
-        .wait(PATIENCE)
-        .expect("the demo ends by itself");
+    let status = demo.wait(PATIENCE).expect("the demo ends by itself");
     let mut said = String::new();
     std::io::Read::read_to_string(&mut err, &mut said).expect("readable");
     all_end(pids);

@@ -21,7 +21,7 @@ use tickwire_testdata::{files, fix, workspace};
 mod common;
 use common::Acceptor;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Acceptors that share the definitions: one that waits for heartbeats does not hold up the others of its
 /// version.
 const ACCEPTORS: usize = 4;

@@ -769,7 +769,7 @@ fn over_a_restart(pair: &VethPair, config: &str, books: &[(&str, u16)]) {
                 .find(|(name, levels)| ours.get(*name) != Some(levels));
             let Some((name, levels)) = differs else { break };
             assert!(
-                began.elapsed() < Duration::from_secs(5),
+                began.elapsed() < PATIENCE,
                 "{venue}: {name}: {levels:?}, here {:?}",
                 ours.get(name)
             );

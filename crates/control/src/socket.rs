@@ -360,7 +360,7 @@ mod tests {
 
         fn client(&mut self) -> BufReader<UnixStream> {
             let stream = UnixStream::connect(self.folder.join(SOCKET_NAME)).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             self.serve();
             BufReader::new(stream)
         }

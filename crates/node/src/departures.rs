@@ -217,7 +217,7 @@ mod tests {
                     continue;
                 }
                 departures.note(order);
-                let until = Instant::now() + Duration::from_secs(10);
+                let until = Instant::now() + Duration::from_secs(60);
                 let departure = loop {
                     if let Some(departure) = departures.poll(&clock, clock.now()) {
                         break departure;
@@ -246,7 +246,7 @@ mod tests {
             departures.note(sample);
         }
         stream.send(b"two four").expect("sent");
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         let mut told = Vec::new();
         while told.is_empty() && Instant::now() < until {
             told.extend(departures.poll(&clock, clock.now()));
@@ -272,7 +272,7 @@ mod tests {
             departures.sent_until(frames);
             sample.into_iter().for_each(|sample| departures.note(sample));
         }
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while told.is_empty() && Instant::now() < until {
             told.extend(departures.poll(&clock, clock.now()));
         }

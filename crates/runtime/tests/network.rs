@@ -308,7 +308,7 @@ fn receive(stream: &mut TcpStream, len: usize) -> Vec<u8> {
     let (mut all, mut buf, deadline) = (
         Vec::new(),
         vec![0; 65_536],
-        Instant::now() + Duration::from_secs(5),
+        Instant::now() + Duration::from_secs(60),
     );
     while all.len() < len && Instant::now() < deadline {
         match stream.recv(&mut buf).expect("works") {

@@ -132,7 +132,7 @@ impl Fixture {
         if self.memory.take().is_none() {
             return;
         }
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let view = SharedView::open(&self.folder.join(REGION_FILE)).expect("a published region");
         while view.writer_is_alive() {
             assert!(Instant::now() < deadline, "somebody keeps the lock");

@@ -33,7 +33,7 @@ fn join(ports: &Ports) -> (Intake, Waiter) {
 
 /// Asks again and again, for a generous while.
 fn within<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         let found = look();
         if found.is_some() || Instant::now() > end {
