@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::source::{code_only, is_of_tests, production_only, read, shown};
+use crate::source::{code_only, has_word, is_of_tests, production_only, read, shown};
 
 /// Fewer seconds than this are no patience.
 const LEAST_S: u64 = 20;
@@ -16,6 +16,9 @@ const WAITS: [&str; 5] = [
     concat!(".wait(", "Duration::from_"),
     concat!("PATIENCE: Duration =", " Duration::from_"),
 ];
+
+/// What begins so many looks, with a pause after each.
+const LOOKS: &str = concat!("for _", " in 0..");
 
 /// Waits of tests that are over too soon.
 pub(crate) fn short(files: &[PathBuf]) -> Vec<String> {
@@ -55,16 +58,40 @@ fn short_in(code: &str) -> Vec<(usize, f64)> {
         for (at, _) in code.match_indices(wait) {
             let (before, time) = (&code[..at], &code[at + wait.len()..]);
             // A loop that does something for a while is not a wait.
-            let statement = before.rsplit(['{', '}', ';']).next().unwrap_or("");
+            let statement = before.rsplit(['{', '}', ';']).next().unwrap_or_default();
             if statement.trim_start().starts_with("while") {
                 continue;
             }
-            if let Some(seconds) = seconds(time).filter(|seconds| *seconds < LEAST_S as f64) {
-                found.push((before.lines().count().max(1), seconds));
-            }
+            found.extend(seconds(time).map(|seconds| (at, seconds)));
         }
     }
-    found
+    found.extend(code.match_indices(LOOKS).filter_map(|(at, _)| {
+        let seconds = seconds_of_looks(&code[at + LOOKS.len()..])?;
+        Some((at, seconds))
+    }));
+    found.retain(|(_, seconds)| *seconds < LEAST_S as f64);
+    let lines = found.into_iter().map(|(at, seconds)| {
+        let line = 1 + code[..at].matches('\n').count();
+        (line, seconds)
+    });
+    lines.collect()
+}
+
+/// The seconds after which a loop `300 { … sleep(…) … }` gives up; of one that does not leave earlier, which
+/// waits for nothing, none.
+fn seconds_of_looks(rest: &str) -> Option<f64> {
+    let (looks, rest) = rest.split_once(" {")?;
+    let looks: f64 = looks.replace('_', "").parse().ok()?;
+    let mut depth = 1;
+    let end = rest.find(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    });
+    let body = &rest[..end?];
+    let (_, pause) = body.split_once("sleep(")?;
+    let (_, pause) = pause.split_once("Duration::from_")?;
+    let leaves = ["return", "break"].iter().any(|word| has_word(body, word));
+    seconds(pause).filter(|_| leaves).map(|pause| looks * pause)
 }
 
 /// The seconds of `secs(5)…` or `millis(200)…`; of what is no number, none.
@@ -87,11 +114,17 @@ mod tests {
     #[test]
     fn who_waits_for_seconds_only_is_found_and_a_load_of_seconds_is_not() {
         let [elapsed, _, until, wait, _] = WAITS;
+        let looks = |count, last| {
+            format!("{LOOKS}{count} {{\n    {last}\n    sleep(Duration::from_millis(10));\n}}\n")
+        };
         let test = format!(
             "assert!(begun.{elapsed}secs(5), \"slow\");\nlet end = {until}secs(60);\nchild{wait}millis(1_500));\n\
              while begun.{elapsed}secs(2) {{\n    push();\n}}\n"
         );
         assert_eq!(short_in(&test), [(1, 5.0), (3, 1.5)]);
+        assert_eq!(short_in(&looks("300", "if is_there() { break; }")), [(1, 3.0)]);
+        assert_eq!(short_in(&looks("6_000", "if is_there() { break; }")), []);
+        assert_eq!(short_in(&looks("300", "send();")), []);
         let source = format!(
             "fn a() {{ {until}secs(1); }}\n#[cfg(test)]\nmod tests {{\n    fn a() {{ {until}secs(2); }}\n}}\n"
         );

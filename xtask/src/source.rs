@@ -118,7 +118,7 @@ pub(crate) fn lines_with<'a>(code: &'a str, needle: &'a str) -> impl Iterator<It
         .map(|(at, _)| at + 1)
 }
 
-fn has_word(line: &str, needle: &str) -> bool {
+pub(crate) fn has_word(line: &str, needle: &str) -> bool {
     let is_ident = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let word = |edge: Option<char>, outside: Option<char>| !(is_ident(edge) && is_ident(outside));
     line.match_indices(needle).any(|(at, _)| {

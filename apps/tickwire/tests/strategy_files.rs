@@ -249,7 +249,7 @@ fn a_running_file_is_read_again_while_nothing_is_open() {
     // What was sent at once is over at once; an answer may be on its way still.
     let renewed = |text: String, expected: &str| {
         folder.file("s.tw", text);
-        for _ in 0..50 {
+        for _ in 0..1_200 {
             reload();
             let line = heard(&said, "reloaded");
             if line.contains(expected) {
