@@ -581,13 +581,15 @@ impl LevelPool {
         }
     }
 
-    /// Fetches the lines of the best levels and of a level that would be better by a tick, and where the
+    /// Fetches the lines of the best levels and of a level that would be better by a tick, of the worst level
+    /// of each window, which falls out when a better one enters where a venue shows so many, and where the
     /// levels behind the windows are: for a thread that waits.
     pub(crate) fn fetch(&self, at: &Book, book: usize) {
         prefetch::fetch(&self.blocks, book);
         for side in Side::BOTH {
-            let best = (at.bits[side as usize] | 1).ilog2() as u64;
-            for nth in [best, best + 1] {
+            let bits = at.bits[side as usize] | 1 << (WINDOW - 1);
+            let (best, worst) = ((at.bits[side as usize] | 1).ilog2() as u64, bits.trailing_zeros());
+            for nth in [best, best + 1, worst.into()] {
                 self.prefetch_place(BookSide { book, side }, nth % WINDOW as u64);
             }
         }
