@@ -17,7 +17,7 @@ const WAITS: [&str; 5] = [
     concat!("PATIENCE: Duration =", " Duration::from_"),
 ];
 
-/// What begins so many looks, with a pause after each.
+/// How a loop begins that looks a number of times.
 const LOOKS: &str = concat!("for _", " in 0..");
 
 /// Waits of tests that are over too soon.

@@ -581,16 +581,16 @@ impl LevelPool {
         }
     }
 
-    /// Fetches the lines of the best levels and of a level that would be better by a tick, of the worst level
-    /// of each window, which falls out when a better one enters where a venue shows so many, and where the
-    /// levels behind the windows are: for a thread that waits.
+    /// Fetches the lines of the best levels, of a level that would be better by a tick, and of the worst levels
+    /// of the windows, and where the levels behind the windows are: for a thread that waits. Of a venue that
+    /// shows so many levels and no more, the worst one leaves when a better one enters.
     pub(crate) fn fetch(&self, at: &Book, book: usize) {
         prefetch::fetch(&self.blocks, book);
         for side in Side::BOTH {
-            let bits = at.bits[side as usize] | 1 << (WINDOW - 1);
-            let (best, worst) = ((at.bits[side as usize] | 1).ilog2() as u64, bits.trailing_zeros());
-            for nth in [best, best + 1, worst.into()] {
-                self.prefetch_place(BookSide { book, side }, nth % WINDOW as u64);
+            let bits = at.bits[side as usize];
+            let (best, worst) = ((bits | 1).ilog2(), bits.trailing_zeros());
+            for nth in [best, best + 1, worst] {
+                self.prefetch_place(BookSide { book, side }, u64::from(nth) % WINDOW as u64);
             }
         }
     }
