@@ -581,9 +581,9 @@ impl LevelPool {
         }
     }
 
-    /// Fetches the lines of the best levels, of a level that would be better by a tick, and of the worst levels
-    /// of the windows, and where the levels behind the windows are: for a thread that waits. Of a venue that
-    /// shows so many levels and no more, the worst one leaves when a better one enters.
+    /// Fetches the lines of the best levels, of a level that would be better by a tick, and of the worst
+    /// levels of the windows, and where the levels behind the windows are: for a thread that waits. Of a
+    /// venue that shows so many levels and no more, the worst one leaves when a better one enters.
     pub(crate) fn fetch(&self, at: &Book, book: usize) {
         prefetch::fetch(&self.blocks, book);
         for side in Side::BOTH {
