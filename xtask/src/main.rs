@@ -55,6 +55,7 @@ mod sinks;
 mod sizes;
 mod soak;
 mod source;
+mod spawned;
 mod supply;
 mod tables;
 mod tidy;

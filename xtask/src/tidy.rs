@@ -61,6 +61,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("sink", crate::sinks::deaf(&rust_files())),
         ("unread line", crate::unread::others(&rust_files())),
         ("short wait", crate::patience::short(&rust_files())),
+        ("inherited core", crate::spawned::inheriting(&rust_files())),
         ("silent skip", silent_skips()),
         ("lock file", crate::locks::stale()),
         ("size", crate::sizes::beyond(&rust_files())),

@@ -92,27 +92,25 @@ impl Operator {
     fn start(folder: PathBuf) -> Result<Operator, Failure> {
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
-        let thread = std::thread::Builder::new()
-            .name("operator".into())
-            .spawn(move || {
-                // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told
-                // of a heartbeat.
-                while !ends.load(Ordering::Relaxed) {
-                    let said = tickwire_control::client::ask_quoter(&folder, &json!({ "do": "status" }));
-                    let state = said.as_ref().ok().and_then(|said| said["eye"]["state"].as_str());
-                    let _ = match state {
-                        Some("on") => {
-                            tickwire_control::client::ask_quoter(&folder, &json!({ "do": "heartbeat" }))
-                        }
-                        Some(_) => {
-                            tickwire_control::client::ask_quoter(&folder, &json!({ "do": "eye", "on": true }))
-                        }
-                        None => Ok(json!(null)),
-                    };
-                    std::thread::sleep(Duration::from_millis(200));
-                }
-            })
-            .map_err(|e| Failure::system(format!("cannot start the operator's thread: {e}")))?;
+        let thread = tickwire_runtime::affinity::beside("operator", move || {
+            // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told
+            // of a heartbeat.
+            while !ends.load(Ordering::Relaxed) {
+                let said = tickwire_control::client::ask_quoter(&folder, &json!({ "do": "status" }));
+                let state = said.as_ref().ok().and_then(|said| said["eye"]["state"].as_str());
+                let _ = match state {
+                    Some("on") => {
+                        tickwire_control::client::ask_quoter(&folder, &json!({ "do": "heartbeat" }))
+                    }
+                    Some(_) => {
+                        tickwire_control::client::ask_quoter(&folder, &json!({ "do": "eye", "on": true }))
+                    }
+                    None => Ok(json!(null)),
+                };
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        })
+        .map_err(|e| Failure::system(format!("cannot start the operator's thread: {e}")))?;
         Ok(Operator { thread, is_over })
     }
 

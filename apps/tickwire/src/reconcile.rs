@@ -2,9 +2,9 @@
 //!
 //! Both sides are lists of executions: a side, a quantity and a price of a symbol, under the ExecID (17) that
 //! the venue gave. They are compared by that identifier, so that neither order nor repetition matters; what
-//! the venue took back counts no more. Read are the quoter's `fills`, FIX message logs and stores (ours,
-//! those of a drop copy, or anybody's with one message a line), and the journal of an exchange, which is
-//! replayed.
+//! the venue took back counts no more. Read are the `fills` of quoter and traders, FIX message logs and
+//! stores (ours, those of a drop copy, or anybody's with one message a line), and the journal of an exchange,
+//! which is replayed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tickwire_market::{Price, Side};
 use crate::cli::ReconcileArgs;
 use tickwire_console::failure::Failure;
 use tickwire_fixengine::executions::{self, Report};
-use tickwire_quoterd::fills;
+use tickwire_node::fills;
 use tickwire_simulator::journal;
 
 /// Differences that are printed; those beyond are counted.
@@ -78,7 +78,7 @@ impl Record {
             let sent = journal::sent(path, &bytes)?;
             executions::of_streams(&sent, session, |report| self.take(report));
         } else if is_fills(&bytes) {
-            let (recovered, _) = fills::read(&bytes).map_err(|line| {
+            let (recovered, _) = fills::read::<()>(&bytes).map_err(|line| {
                 Failure::config(format!(
                     "{}: line {line} is damaged, and others are behind it; take the file of a backup",
                     path.display()
@@ -108,7 +108,7 @@ impl Record {
         {
             let whose = session.map_or(String::new(), |id| format!(" of {id}"));
             eprintln!(
-                "{}: no executions{whose} in it: give fills of a quoter, a FIX log or store, or a journal",
+                "{}: no executions{whose} in it: give fills of a quoter or a trader, a FIX log or store, or a journal",
                 path.display()
             );
         }

@@ -831,6 +831,129 @@ fn a_trader_outlives_the_exchange() {
     assert!(net > 0, "nothing was traded, so nothing was compared");
 }
 
+/// `kill -9` of a trader again and again, beside a venue that cancels what a lost connection leaves: each
+/// process goes on with what the ones before it held, its limit counts that, and at the end the record of
+/// what was traded, the trader and the venue agree. Where the venue has begun its numbers anew, nothing is
+/// sent before a person has looked.
+#[test]
+fn a_trader_that_is_killed_goes_on_with_what_it_held() {
+    let folder = Folder::new("killed-trader");
+    let session = "session = [{ comp_id = \"TRADER\", firm = 1, cancel_on_disconnect = true }]";
+    let (mut config, _, _cable) = on_a_cable(&folder, session);
+    let journal: toml::Table = "file = \"journal\"".parse().expect("a key");
+    let section = config["exchange"].as_table_mut().expect("a section");
+    section.insert("journal".into(), journal.into());
+    let trader = config["trader"].as_table_mut().expect("a section");
+    trader.insert("state".into(), "state".into());
+    let file = folder.file("kept.toml", config.to_string());
+    let (desk, own) = (folder.0.join("desk"), folder.0.join("trader"));
+    let mut exchange = start(&folder, "exchange", &file);
+    wait_for("the exchange", || status(&desk));
+    let is_up = |status: &serde_json::Value| status["session"] == "up";
+    let position = |status: &serde_json::Value| status["position"].as_i64().expect("a number");
+    let mut held = 0;
+    for _ in 0..common::times(3) {
+        let mut trader = start(&folder, "trade", &file);
+        let more = wait_for("the position of before, and a fill", || {
+            let status = status(&own)?;
+            (is_up(&status) && position(&status) > held).then(|| position(&status))
+        });
+        trader.0.kill().expect("it can be killed");
+        trader.0.wait().expect("a child can be waited for");
+        held = more;
+    }
+    // What is held already is all that may be: not one lot more is bought.
+    config["trader"]["lot"] = 100.into();
+    let trader = config["trader"].as_table_mut().expect("a section");
+    let risk: toml::Table = format!("max_position = {}", held + 99).parse().expect("a key");
+    trader.insert("risk".into(), risk.into());
+    let limited = folder.file("limited.toml", config.to_string());
+    let mut trader = start(&folder, "trade", &limited);
+    let last = wait_for("the position of before", || {
+        let status = status(&own)?;
+        (is_up(&status) && position(&status) >= held).then_some(status)
+    });
+    let messages = || status(&desk).and_then(|status| status["messages"].as_u64());
+    let seen = wait_for("the market", messages);
+    wait_for("more of the market", || {
+        messages().filter(|now| *now > seen + 20_000)
+    });
+    let status_of = || status(&own).expect("it answers");
+    assert_eq!(status_of()["orders"], 0, "{last}");
+    assert_eq!(position(&status_of()), position(&last));
+    signal("INT", trader.0.id());
+    trader.wait(PATIENCE).expect("it ends");
+    assert_eq!(live(&desk, "TRADER"), 0);
+
+    // A venue that keeps no numbers of it: what traded behind the last line is not sent again.
+    config["order_entry"]["trader_comp_id"] = "SECOND".into();
+    let trader = config["trader"].as_table_mut().expect("a section");
+    trader.insert("state".into(), "second".into());
+    trader.remove("risk");
+    let second = folder.file("second.toml", config.to_string());
+    let mut trader = start(&folder, "trade", &second);
+    let held = wait_for("a fill", || {
+        let status = status(&own)?;
+        (position(&status) > 0).then(|| position(&status))
+    });
+    trader.0.kill().expect("it can be killed");
+    trader.0.wait().expect("a child can be waited for");
+    let is_stopped = || {
+        let status = status(&own)?;
+        let is_stopped = is_up(&status) && status["state"] == "killed";
+        (is_stopped && position(&status) >= held && status["orders"] == 0).then_some(())
+    };
+    let mut trader = start(&folder, "trade", &second);
+    wait_for("the kill switch", is_stopped);
+    signal("INT", trader.0.id());
+    trader.wait(PATIENCE).expect("it ends");
+    // Started once more: that is nobody's word.
+    let mut trader = start(&folder, "trade", &second);
+    wait_for("the kill switch again", is_stopped);
+    told("trade", &own, "resume").expect("it answers");
+    wait_for("orders again", || {
+        (status(&own)?["orders"].as_u64() > Some(0)).then_some(())
+    });
+    signal("INT", trader.0.id());
+    trader.wait(PATIENCE).expect("it ends");
+
+    signal("INT", exchange.0.id());
+    exchange.wait(PATIENCE).expect("it ends");
+    let fills = folder.0.join("state/order_entry/fills");
+    let text = std::fs::read_to_string(&fills).expect("the record");
+    let ended = text.lines().last().is_some_and(|line| line.starts_with("ended,"));
+    assert!(ended, "{text}");
+    let net: i64 = text
+        .lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            let qty = |sign: i64| fields[5].parse::<i64>().ok().map(|qty| sign * qty);
+            match (fields[0], fields.get(4)) {
+                ("fill", Some(&"buy")) => qty(1),
+                ("fill", Some(&"sell")) => qty(-1),
+                _ => None,
+            }
+        })
+        .sum();
+    assert_eq!(position(&last), net, "{}", said(&folder, "trade"));
+    let journal = folder.0.join("journal");
+    let [fills, journal] = [&fills, &journal].map(|path| path.to_str().expect("a path of text"));
+    let agree = run(&[
+        "reconcile",
+        "--own",
+        fills,
+        "--venue",
+        journal,
+        "--session",
+        "TRADER",
+    ]);
+    assert!(
+        agree.status.success(),
+        "{}",
+        String::from_utf8_lossy(&agree.stdout)
+    );
+}
+
 /// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets
 /// of both lines lost: none ends, and after the first tenth none has more memory of its own than a tenth
 /// more. Then the day is reconciled from files.

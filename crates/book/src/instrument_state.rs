@@ -132,7 +132,17 @@ impl InstrumentStates {
                 }
             }
             EventKind::Imbalance => self.auction(event),
+            EventKind::Clear if begins_session(event) => self.forget_statuses(),
             _ => {}
+        }
+    }
+
+    /// A new session says every status that stands: others are not known any more.
+    #[cold]
+    fn forget_statuses(&mut self) {
+        self.venue = TradingStatus::Unknown;
+        for row in &mut self.rows {
+            (row.status, row.reason) = (TradingStatus::Unknown, [0; 8]);
         }
     }
 
@@ -241,4 +251,12 @@ impl InstrumentStates {
         let key = event.ref_id ^ (event.instrument.0 as u64) << 40;
         (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.trades.len() - 1)
     }
+}
+
+/// Whether an event makes void what was said in a session before. A snapshot says what stands, and some
+/// venues' by leaving out who is halted: what was known holds until it says otherwise.
+pub(crate) fn begins_session(event: &MarketEvent) -> bool {
+    event.kind == EventKind::Clear
+        && event.instrument == InstrumentId::WHOLE_FEED
+        && !event.flags.has(EventFlags::SNAPSHOT)
 }

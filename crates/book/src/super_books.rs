@@ -44,6 +44,7 @@ pub use update::{
 pub use view::{FeedView, SuperRef};
 pub use words::{define_event, end_event, undefine_event};
 
+use crate::instrument_state::begins_session;
 use crate::key_of;
 use crate::ladder::{ORDERS_MAX, QTY_MAX};
 use crate::order_index::NONE;
@@ -654,7 +655,12 @@ impl SuperBooks {
     fn whole<S: SuperSink>(&mut self, moment: &Moment, event: &MarketEvent, sink: &mut S) {
         let source = &mut self.sources[moment.source.0 as usize];
         match event.kind {
-            EventKind::Clear => source.spoilt = false,
+            EventKind::Clear => {
+                source.spoilt = false;
+                if begins_session(event) {
+                    source.status = TradingStatus::Unknown;
+                }
+            }
             EventKind::Gap if event.code == ENDED => source.ended = true,
             EventKind::Gap if event.flags.has(EventFlags::UNUSABLE) => source.spoilt = true,
             EventKind::Gap => source.said = BookState::Stale,
@@ -668,6 +674,10 @@ impl SuperBooks {
             ..
         }) = self.members.get(next as usize)
         {
+            if begins_session(event) {
+                // What still holds is said again behind it.
+                self.members[next as usize].status = TradingStatus::Unknown;
+            }
             if is_on && event.kind == EventKind::Clear {
                 self.clear(moment, next as usize, sink);
             } else if is_on {

@@ -31,15 +31,13 @@ impl ControlThread {
         let mut socket = ControlSocket::open(folder, access, &mut waiter)?;
         let ends = Arc::new(AtomicBool::new(false));
         let is_over = ends.clone();
-        let thread = std::thread::Builder::new()
-            .name("control".into())
-            .spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    socket.serve(&mut waiter, &mut desk);
-                    waiter.wait(LOOK_NS);
-                }
-            })
-            .map_err(|e| Failure::system(format!("cannot start the control thread: {e}")))?;
+        let thread = tickwire_runtime::affinity::beside("control", move || {
+            while !is_over.load(Ordering::Relaxed) {
+                socket.serve(&mut waiter, &mut desk);
+                waiter.wait(LOOK_NS);
+            }
+        })
+        .map_err(|e| Failure::system(format!("cannot start the control thread: {e}")))?;
         Ok(ControlThread { thread, ends })
     }
 

@@ -201,9 +201,7 @@ impl Writer {
             // Given up: the file goes away without a name.
             Ok(())
         };
-        let thread = std::thread::Builder::new()
-            .name("export-writer".into())
-            .spawn(write);
+        let thread = tickwire_runtime::affinity::beside("export-writer", write);
         Ok(Writer {
             thread: Some(thread.map_err(|e| cannot(&path, e))?),
             path,

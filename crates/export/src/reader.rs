@@ -375,13 +375,11 @@ impl<T: Send + 'static> Stream<T> {
         let (sender, receiver) = sync_channel(QUEUE);
         let stop = StopFlag::new();
         let own = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(move || {
-                tickwire_replay::progress::keep_quiet();
-                read(sender, own)
-            })
-            .map_err(|e| Failure::system(format!("cannot start a thread that reads: {e}")))?;
+        let thread = tickwire_runtime::affinity::beside(name, move || {
+            tickwire_replay::progress::keep_quiet();
+            read(sender, own)
+        })
+        .map_err(|e| Failure::system(format!("cannot start a thread that reads: {e}")))?;
         Ok(Stream {
             receiver: Some(receiver),
             stop,

@@ -453,8 +453,9 @@ impl Decoder for Mdp3Decoder {
                 self.forget_books();
                 self.unfinished = None;
                 self.last_packet = 0;
+                self.closed = 0;
                 for index in 1..=self.securities.len() {
-                    self.known[index].status_at = 0;
+                    (self.known[index].status, self.known[index].status_at) = (0, 0);
                 }
             }
             StreamEvent::SnapshotEnded(next) => self.filter.go_on_at(next),

@@ -44,7 +44,7 @@ use definitions::about;
 use instruments::{Key, Keys, name};
 use tickwire_market::{
     Counter, Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
-    MessageType, PointValue, Qty, SeqNo, Symbol, TradingStatus, Venue,
+    MessageType, Nanos, PointValue, Qty, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_moex::fast::{Fault, Limits, Plan};
@@ -309,10 +309,17 @@ impl MoexDecoder {
         !self.books.filter.joins.is_empty()
     }
 
-    /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void.
-    pub(crate) fn begin_turn(&mut self, floor: SeqNo) {
+    /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void;
+    /// statuses stand until a snapshot says another, and are told again behind the clear.
+    pub(crate) fn begin_turn(&mut self, now: Nanos, floor: SeqNo, sink: &mut dyn EventSink) {
         self.books.forget_numbers();
         self.books.turn.begin(floor.0);
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
+        self.books.say_statuses(context, &mut DynSink(sink));
     }
 
     /// Packets before `floor` are not held any more. Whether a snapshot already taken needs one of them, or
@@ -321,6 +328,11 @@ impl MoexDecoder {
         let turn = &mut self.books.turn;
         turn.floor = turn.floor.max(floor.0);
         !turn.is_on || (turn.oldest != u64::MAX && turn.oldest.saturating_add(1) < floor.0)
+    }
+
+    /// No snapshot can hold what is sent behind this packet.
+    pub(crate) fn set_ceiling(&mut self, ceiling: SeqNo) {
+        self.books.turn.ceiling = ceiling.0;
     }
 
     /// On which line the next packet of the snapshot loop came.

@@ -14,9 +14,9 @@
 //! | any of the first row that is malformed | `Gap` of the instrument: its book may be wrong |
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
-use crate::decoder::{Context, Decoder, Early, Prefiltered};
+use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
 use crate::{FeedHandler, Filter, MoldUdp64, Seen};
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -62,6 +62,8 @@ pub struct ItchDecoder {
     venue: Venue,
     midnight: Nanos,
     filter: Filter,
+    /// By locate: the state that all markets have said, and whether this market's operational halt lasts.
+    halts: Box<[(TradingStatus, bool)]>,
 }
 
 impl ItchDecoder {
@@ -69,6 +71,7 @@ impl ItchDecoder {
     pub fn new(config: ItchConfig) -> ItchDecoder {
         let numbers = 0..config.instruments_max.clamp(1, 1 << 16);
         ItchDecoder {
+            halts: vec![Default::default(); numbers.len()].into(),
             venue: config.venue,
             midnight: config.midnight,
             filter: Filter::new(config.venue, numbers, config.symbols.as_deref())
@@ -103,12 +106,35 @@ impl ItchDecoder {
             Message::BrokenTrade(m) => broken(event, m),
             Message::NetOrderImbalance(m) => imbalance(event, m)?,
             Message::StockDirectory(m) => return self.define(event, m),
-            Message::StockTradingAction(m) => action(event, m)?,
-            Message::OperationalHalt(m) if own_market(self.venue) == m.market_code.0 => halt(event, m)?,
+            Message::StockTradingAction(m) => {
+                action(event, m)?;
+                self.settle(event, |halts, said| halts.0 = said);
+            }
+            Message::OperationalHalt(m) if own_market(self.venue) == m.market_code.0 => {
+                halt(event, m)?;
+                self.settle(event, |halts, said| halts.1 = said == TradingStatus::Halted);
+            }
             Message::SystemEvent(m) => system(event, m)?,
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The two halts are independent of each other: a stock trades when neither lasts.
+    fn settle(
+        &mut self,
+        event: &mut MarketEvent,
+        note: impl FnOnce(&mut (TradingStatus, bool), TradingStatus),
+    ) {
+        let Some(halts) = self.halts.get_mut(event.instrument.index()) else {
+            return;
+        };
+        note(halts, event.status);
+        event.status = match *halts {
+            (TradingStatus::Unknown, false) => event.status,
+            (_, true) => TradingStatus::Halted,
+            (state, false) => state,
+        };
     }
 
     /// Enters an instrument into the directory, and tells of it if it is wanted.
@@ -274,6 +300,19 @@ impl Decoder for ItchDecoder {
     }
 
     const BUSY_TYPES: Range<usize> = b'A' as usize..b'Y' as usize;
+
+    /// Halts are said anew in a session and in a snapshot.
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => self.filter.forget(),
+            StreamEvent::SnapshotBegins => self.filter.open_all(),
+            StreamEvent::SnapshotEnded(next) => self.filter.go_on_at(next),
+            _ => {}
+        }
+        if matches!(event, StreamEvent::Restarted | StreamEvent::SnapshotBegins) {
+            self.halts.fill(Default::default());
+        }
+    }
 
     #[inline(always)]
     fn announce<S: EventSink>(&self, message: &[u8], sink: &mut S) {

@@ -863,8 +863,8 @@ fn since(stamp: u64, clock: &Clock) -> u64 {
 /// Whether an event says something that [`InstrumentStates`] keep.
 #[inline]
 fn says_state(kind: EventKind) -> bool {
-    use EventKind::{Execute, Imbalance, Status, Trade, TradeBreak};
-    matches!(kind, Execute | Imbalance | Status | Trade | TradeBreak)
+    use EventKind::{Clear, Execute, Imbalance, Status, Trade, TradeBreak};
+    matches!(kind, Clear | Execute | Imbalance | Status | Trade | TradeBreak)
 }
 
 /// Whether an event says only how far a book can be trusted: of one that was unsubscribed that is said, too.

@@ -331,9 +331,7 @@ pub fn start<A: Application + Send + 'static>(
         engine.run(&mut callbacks, &own)?;
         Ok(callbacks.into_application())
     };
-    let thread = std::thread::Builder::new()
-        .name("fix-sessions".into())
-        .spawn(sessions)
+    let thread = tickwire_runtime::affinity::beside("fix-sessions", sessions)
         .map_err(|e| Error::system(format!("no thread for the sessions: {e}")))?;
     Ok(Running {
         thread: Some(thread),

@@ -121,9 +121,7 @@ impl MessageLog {
             last: Nanos::ZERO,
             stamp: Stamp::new(Precision::Nanos),
         };
-        let writer = std::thread::Builder::new()
-            .name("fix-log".into())
-            .spawn(move || writer.run())
+        let writer = tickwire_runtime::affinity::beside("fix-log", move || writer.run())
             .map_err(|e| Error::system(format!("no thread to write the message log by: {e}")))?;
         Ok(Some(MessageLog {
             producer: Some(producer),

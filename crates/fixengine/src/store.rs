@@ -85,7 +85,7 @@ static KEEPER: LazyLock<Keeper> = LazyLock::new(|| {
             own.look(n.is_multiple_of(THOROUGH), tell);
         }
     };
-    if let Err(e) = std::thread::Builder::new().name("fix-store".into()).spawn(run) {
+    if let Err(e) = tickwire_runtime::affinity::beside("fix-store", run) {
         warn_everybody(format_args!(
             "no thread to make room in stores by, so sessions do: {e}"
         ));
@@ -147,10 +147,7 @@ static SYNCED: LazyLock<Mutex<Vec<Synced>>> = LazyLock::new(|| {
             std::thread::sleep(sync_all(Instant::now()));
         }
     };
-    if let Err(e) = std::thread::Builder::new()
-        .name("fix-store-sync".into())
-        .spawn(run)
-    {
+    if let Err(e) = tickwire_runtime::affinity::beside("fix-store-sync", run) {
         warn_everybody(format_args!("no thread to bring stores to the disk: {e}"));
     }
     Mutex::default()

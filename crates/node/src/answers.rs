@@ -8,10 +8,11 @@ use tickwire_fix::{
 };
 use tickwire_market::{ClientOrderId, Nanos, OrderId, Price, Qty, SeqNo};
 use tickwire_trading::strategy::{Execution, ExecutionId};
-use tickwire_trading::{OrderReport, ReportKind};
+use tickwire_trading::{OrderReport, ReportError, ReportKind};
 
 use crate::hot::{HotPath, OrderOut};
 use crate::trader::{Rule, report_kind};
+use tickwire_console::warn;
 
 /// What became of a message.
 #[derive(Clone, Debug)]
@@ -159,25 +160,52 @@ fn execution_report<R: Rule, O: OrderOut, const STAMPED: bool>(
         return Heard::Repeated;
     }
     hot.rule.set_execution(Some(execution));
-    let heard = traded(hot, session, now, report, is_again);
+    let (heard, was_said) = traded(hot, session, now, report, is_again);
     hot.rule.set_execution(None);
+    if !was_said {
+        let traded = (report.last_qty, report.last_px.unwrap_or_default());
+        keep(hot, session, now, seq, report, traded);
+    }
     heard
 }
 
-/// An execution that was not booked before.
+/// Has an execution kept beyond the process, where that is asked for. Where it cannot be, nothing more is
+/// sent: the next process would not know what is held.
+pub(crate) fn keep<R: Rule, O: OrderOut, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, R>,
+    session: usize,
+    now: Nanos,
+    seq: SeqNo,
+    report: &ExecutionReport,
+    traded: (Qty, Price),
+) {
+    let Some(record) = &mut hot.sessions[session].record else {
+        return;
+    };
+    let order = (named_order(report).0, seq);
+    if !record.put(now, order, report, traded) && !hot.rule.is_killed() {
+        hot.rule.kill();
+        warn(format_args!(
+            "ALERT: executions come faster than they are written: the kill switch goes on, for the next process would not know what is held"
+        ));
+    }
+}
+
+/// An execution that was not booked before; whether the venue had said it otherwise, so that it was booked
+/// all the same.
 fn traded<R: Rule, O: OrderOut, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, R>,
     session: usize,
     now: Nanos,
     report: &ExecutionReport,
     is_again: bool,
-) -> Heard {
+) -> (Heard, bool) {
     if R::on_quote_report(hot, session, now, report) {
-        return Heard::Told;
+        return (Heard::Told, false);
     }
     let is_known = hot.rule.order(session, named_order(report)).is_some();
     if !is_known && R::on_late(hot, session, now, report, is_again) {
-        return Heard::Told;
+        return (Heard::Told, false);
     }
     order_report(hot, session, now, report)
 }
@@ -191,7 +219,7 @@ fn told<R: Rule, O: OrderOut, const STAMPED: bool>(
 ) -> Heard {
     match R::on_quote_report(hot, session, now, report) {
         true => Heard::Told,
-        false => order_report(hot, session, now, report),
+        false => order_report(hot, session, now, report).0,
     }
 }
 
@@ -204,18 +232,19 @@ fn named_order(report: &ExecutionReport) -> ClientOrderId {
     ClientOrderId(id.to_number().unwrap_or(0))
 }
 
+/// What a report says of an order; whether it had been said before.
 fn order_report<R: Rule, O: OrderOut, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, R>,
     session: usize,
     now: Nanos,
     report: &ExecutionReport,
-) -> Heard {
+) -> (Heard, bool) {
     let replaced = (report.exec_type == ExecType::Replaced).then(|| ReportKind::Replaced {
         by: ClientOrderId(report.cl_ord_id.to_number().unwrap_or(0)),
         venue_id: report.order_id.to_number().map(OrderId),
     });
     let Some(kind) = replaced.or_else(|| report_kind(report)) else {
-        return Heard::Told;
+        return (Heard::Told, false);
     };
     let told = OrderReport {
         id: named_order(report),
@@ -224,12 +253,13 @@ fn order_report<R: Rule, O: OrderOut, const STAMPED: bool>(
     };
     // What does not fit is counted as unmatched and stops trading where a fill is concerned.
     let done = R::on_report(hot, session, now, &told);
-    match (done, kind) {
+    let heard = match (&done, kind) {
         (Ok(change), ReportKind::Broken { qty, price, .. }) => Heard::Broken {
             order: change.order.id,
             qty,
             price,
         },
         _ => Heard::Told,
-    }
+    };
+    (heard, done == Err(ReportError::Duplicate))
 }

@@ -317,14 +317,11 @@ impl Guards {
                 std::thread::sleep(LOOK);
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("guards".into())
-            .spawn(body)
-            .map_err(|e| {
-                Failure::system(format!(
-                    "cannot start the thread that looks for the kill file: {e}"
-                ))
-            })?;
+        let thread = tickwire_runtime::affinity::beside("guards", body).map_err(|e| {
+            Failure::system(format!(
+                "cannot start the thread that looks for the kill file: {e}"
+            ))
+        })?;
         Ok(Guards {
             ends,
             thread: Some(thread),

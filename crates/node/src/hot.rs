@@ -25,6 +25,7 @@ use tickwire_trading::strategy::{Consolidated, Once};
 use crate::departures::Departure;
 use crate::gather::Gathered;
 use crate::live::Live;
+use crate::record::Record;
 use crate::session::Returning;
 
 /// Where order bytes go: a connection, or memory in tests and benchmarks.
@@ -237,6 +238,10 @@ pub struct OrderSession<O> {
     armed: Option<Armed>,
     /// Nothing is traded over it yet.
     pub(crate) returning: Option<Returning>,
+    /// Where executions are kept beyond the process.
+    pub(crate) record: Option<Record>,
+    /// What the venue has said since a process before this one was torn off is to come yet.
+    pub(crate) awaits_rest: bool,
 }
 
 /// A message in the hands of a program.
@@ -259,6 +264,8 @@ impl<O: OrderOut> OrderSession<O> {
             once: Once::default(),
             armed: None,
             returning: None,
+            record: None,
+            awaits_rest: false,
         }
     }
 
@@ -337,6 +344,18 @@ impl<O: OrderOut> OrderSession<O> {
             self.send(bytes);
             if self.failure.is_some() {
                 return;
+            }
+        }
+    }
+
+    /// Says how far the venue was heard, to who keeps what was traded; with `has_ended`, that nothing is open
+    /// and nothing more is done.
+    pub(crate) fn note_heard(&self, has_ended: bool) {
+        if let Some(record) = &self.record {
+            let seq = self.fix.store().next_in().saturating_sub(1);
+            match has_ended {
+                true => record.ended(seq),
+                false => record.heard(seq),
             }
         }
     }

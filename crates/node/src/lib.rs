@@ -10,6 +10,7 @@
 //! - [`link`]: the connection to the venue, lost and made again, for trader, strategies and quoter.
 //! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another
 //!   process.
+//! - [`record`]: what was traded, kept beyond the process in the [`fills`] of each session.
 //! - [`settings`]: the configuration.
 //!
 //! ```
@@ -75,6 +76,7 @@ static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::
 pub mod answers;
 pub mod controls;
 pub mod departures;
+pub mod fills;
 mod gather;
 pub mod host;
 pub mod hot;
@@ -82,6 +84,7 @@ pub mod link;
 pub mod live;
 pub mod memory;
 pub mod panics;
+pub mod record;
 pub mod session;
 pub mod settings;
 pub mod silence;

@@ -494,9 +494,9 @@ fn not_delegated(why: &DelegateError) -> Failure {
 
 fn dial(address: SocketAddr) -> Result<Receiver<Result<TcpStream, String>>, Failure> {
     let (done, dialing) = channel();
-    std::thread::Builder::new()
-        .name("connect".into())
-        .spawn(move || done.send(TcpStream::connect(address, PATIENCE).map_err(|e| e.to_string())))
-        .map_err(|e| Failure::system(format!("cannot start a thread that connects: {e}")))?;
+    tickwire_runtime::affinity::beside("connect", move || {
+        done.send(TcpStream::connect(address, PATIENCE).map_err(|e| e.to_string()))
+    })
+    .map_err(|e| Failure::system(format!("cannot start a thread that connects: {e}")))?;
     Ok(dialing)
 }

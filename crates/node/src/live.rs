@@ -20,8 +20,8 @@ use tickwire_market::{
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
-    ArmRefusal, Conductor, ConductorConfig, Markets, Outcome, QUOTES_MAX, QuoteReport, Strategy,
-    numbers_from, share, tick_of, whose,
+    ArmRefusal, Conductor, ConductorConfig, LateExecution, Markets, Outcome, QUOTES_MAX, QuoteReport,
+    Strategy, numbers_from, share, tick_of, whose,
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
@@ -93,6 +93,8 @@ struct Hosted<S> {
     wiring: Wiring,
     /// By session: whether it is logged on, of those that this strategy uses.
     is_up: Vec<bool>,
+    /// What processes before this one have traded, by session, of instruments that are not known yet.
+    before: Vec<(usize, LateExecution)>,
 }
 
 /// What a strategy's requests are written with, and where they go.
@@ -145,6 +147,28 @@ impl Wiring {
             QuoteForm::Orders(sides) => Some(sides),
             _ => None,
         }
+    }
+}
+
+impl<S: Strategy> Hosted<S> {
+    /// An instrument has become known: what processes before this one have traded in it is held.
+    #[cold]
+    fn hold_before(&mut self, id: InstrumentId, symbol: &Symbol, source: usize, point: Option<i64>) {
+        if let Some(raw) = point {
+            self.conductor
+                .risk_mut()
+                .controls_mut()
+                .set_point(id.index(), raw);
+        }
+        let (over, conductor) = (self.wiring.routes[source], &mut self.conductor);
+        self.before.retain_mut(|(session, late)| {
+            let is_it = *session == over && late.symbol == *symbol;
+            if is_it {
+                late.instrument = Some(id);
+                conductor.hold(late);
+            }
+            !is_it
+        });
     }
 }
 
@@ -232,6 +256,7 @@ impl<S: Strategy> Live<S> {
             hears: vec![true],
             wiring: Wiring::new(vec![0], instruments, 1, &[true]),
             is_up: vec![true],
+            before: Vec::new(),
         });
         live.bits = config.instrument_bits;
         live.venues = vec![Venue::default()];
@@ -321,6 +346,7 @@ impl<S: Strategy> Live<S> {
             wiring,
             hears,
             is_up: vec![false; routes.sessions.len()],
+            before: Vec::new(),
             name: waiting.name,
         })
     }
@@ -565,6 +591,10 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
                 tick: tick_of(instrument, Price::MAX),
                 template: session.and_then(|session| OrderTemplate::new(&session.fix, instrument.symbol)),
             }));
+        }
+        // Before the strategy hears of it: what it asks first may be what it holds.
+        if !hosted.before.is_empty() && hosted.wiring.traded[index].is_some() {
+            hosted.hold_before(InstrumentId(index as u32), &instrument.symbol, source, point);
         }
         let is_watched = parts(hot, at, 0, |conductor, markets, port| {
             conductor.define(now, source, instrument, point, markets, port)

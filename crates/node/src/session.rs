@@ -128,7 +128,22 @@ impl<O: OrderOut, const STAMPED: bool, R: Rule> HotPath<O, STAMPED, R> {
                 Event::LoggedOn { reset, .. } => {
                     if reset {
                         own.once.begin_anew();
+                        if let Some(record) = &mut own.record {
+                            record.begin_anew();
+                        }
+                        if std::mem::take(&mut own.awaits_rest) {
+                            if let Some(record) = &mut own.record {
+                                record.doubt(true);
+                            }
+                            self.rule.kill();
+                            tickwire_console::warn(format_args!(
+                                "ALERT: a process before this one ended with orders that may have been open, and the venue has begun its numbers anew: \
+                                 what traded since is not sent again, and the position may be another; the kill switch is on: compare with the \
+                                 venue (`tickwire reconcile`), then `resume`"
+                            ));
+                        }
                     }
+                    let own = &self.sessions[session];
                     if own.returning.is_some() || self.rule.ends_with_session(session) {
                         // What the venue says while we are away is to be heard of.
                         self.sessions[session].fix.set_reset_on_logon(false);
@@ -155,6 +170,20 @@ impl<O: OrderOut, const STAMPED: bool, R: Rule> HotPath<O, STAMPED, R> {
             }
             self.sessions[session].transmit();
         }
+    }
+
+    /// Nothing more is done: what sessions have in hand still is heard, and told to who keeps what was
+    /// traded. Whether nothing is open.
+    pub(crate) fn end_sessions(&mut self, now: Nanos) -> bool {
+        let mut named = Vec::new();
+        for session in 0..self.sessions.len() {
+            while self.next_said(session, now, &mut named).is_some() {}
+        }
+        let is_clean = self.rule.open(None) == 0;
+        self.sessions
+            .iter()
+            .for_each(|session| session.note_heard(is_clean));
+        is_clean
     }
 
     /// The session is logged on: whether it is traded over from now on. One that is taken up in steps is not,

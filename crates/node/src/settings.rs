@@ -180,6 +180,11 @@ pub struct TraderSection {
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<PathBuf>,
+    /// Folder of what outlives the process, from where this file lies: what was traded and the numbers of
+    /// each order session, so that the next process holds what this one held and hears of what traded
+    /// meanwhile. None without it: the next process begins with no position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
     /// Pre-trade limits.
     pub risk: RiskSection,
 }
@@ -217,6 +222,7 @@ impl Default for TraderSection {
             reconnect_ms: 200,
             idle_us: 10,
             control: None,
+            state: None,
             risk: RiskSection::default(),
         }
     }

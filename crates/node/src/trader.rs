@@ -4,6 +4,7 @@ mod arming;
 mod results;
 mod rule;
 mod sessions;
+mod state;
 mod stop;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
 use crate::panics::KeptPanics;
+use crate::record::Recorder;
 use crate::session::Said;
 use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
@@ -74,8 +76,12 @@ fn rule_of(c: &NodeConfig) -> Hosting<BestOffer> {
     }
 }
 
-/// The initiator's side of the order entry session.
+/// The initiator's side of the order entry session, with numbers of its own.
 pub fn session_of(section: &OrderEntrySection) -> EntrySession {
+    session_in_memory(session_config(section))
+}
+
+fn session_config(section: &OrderEntrySection) -> SessionConfig {
     let id = |s: Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
     let version = section.version_of(section.trader_comp_id);
     let mut session = SessionConfig::new(
@@ -91,7 +97,7 @@ pub fn session_of(section: &OrderEntrySection) -> EntrySession {
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
-    session_in_memory(session)
+    session
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
@@ -119,6 +125,8 @@ where
     differences: u64,
     /// By rule: whether the operator was told that a control has stopped it.
     told_stopped: Vec<bool>,
+    /// Writes what is traded, where that is kept.
+    recorder: Option<Recorder>,
 }
 
 /// Market data of one channel: how long a pause is believed, and the last packet that was noted.
@@ -307,10 +315,12 @@ where
     }
     let now = trader.host.path.clock.now();
     R::finish(&mut trader.host.path, now);
+    let is_clean = trader.host.path.end_sessions(now);
+    trader.recorder = None;
     if let Some(control) = control {
         control.end();
     }
-    if let (Some(beat), 0) = (&trader.host.beat, trader.host.path.rule.open(None)) {
+    if let (Some(beat), true) = (&trader.host.beat, is_clean) {
         beat.end();
     }
     if outcome.is_ok() {
@@ -357,6 +367,8 @@ where
         for session in 0..sections.len() {
             rule.set_session(session, false);
         }
+        // Before anything is connected: a state that cannot be had, or that does not fit, is no start.
+        let (prepared, files) = state::prepare(&sections, &routes, &config.trader, &mut rule, is_child)?;
         let books = receiver.facts().iter().map(|facts| {
             Books::new(BooksConfig {
                 tracked: wants.consolidated.is_some(),
@@ -389,13 +401,12 @@ where
         receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
-        for ((section, name), send) in sections.iter().zip(&routes.sessions).zip(&routes.send) {
+        let each = sections.iter().zip(&routes.sessions).zip(&routes.send);
+        for (((section, name), send), prepared) in each.zip(prepared) {
             let (trader, waiter) = (&config.trader, &mut receiver.waiter);
             let (line, entry) = sessions::open(name, section, *send, trader, waiter, clock.now())?;
-            let mut session = OrderSession::new(session_of(section), entry);
-            session.fix.handle_connected(clock.now());
+            sessions.push(prepared.connected(clock.now(), entry));
             lines.push(line);
-            sessions.push(session);
         }
         if rule.pre_arms() {
             let arms = arming::begin(&rule, &routes, &receiver, &mut sessions);
@@ -405,6 +416,7 @@ where
             rule.set_arming(arms);
         }
         let shared: Arc<Shared> = Arc::default();
+        let recorder = state::record(files, &rule, &mut sessions, &shared)?;
         if let Some(kill_switch) = sessions.first().and_then(|session| session.out.kill_switch()) {
             shared.guard_armed(kill_switch);
         }
@@ -437,6 +449,7 @@ where
             words: spsc::ring(WORDS_WAITING).1,
             turned: Nanos::ZERO,
             differences: 0,
+            recorder,
         };
         trader.host.beat = Beat::open(&config.controls)?;
         trader.host.offer_time(config.trader.idle_us);
@@ -483,6 +496,10 @@ where
             Some(OperatorRequest::Resume) => {
                 self.host.path.rule.revive();
                 self.shared.lift();
+                let records = self.host.path.sessions.iter_mut();
+                records
+                    .filter_map(|session| session.record.as_mut())
+                    .for_each(|record| record.doubt(false));
                 self.stops.iter_mut().for_each(|stop| stop.stopping = None);
                 self.hold();
                 self.told_stopped.fill(false);
@@ -767,6 +784,9 @@ where
         self.survey(now);
         for line in 0..self.host.lines.len() {
             self.mend(line, now)?;
+        }
+        for session in &self.host.path.sessions {
+            session.note_heard(false);
         }
         self.host.receiver.look(&mut self.host.path);
         self.conclude(now)?;

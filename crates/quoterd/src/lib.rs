@@ -34,7 +34,6 @@ mod account;
 mod chain;
 mod config;
 mod control;
-pub mod fills;
 mod learn;
 mod news;
 mod opening;
@@ -68,6 +67,7 @@ pub use learn::Learn;
 use settings::QuoteConfig;
 use tickwire_console::failure::Failure;
 use tickwire_control::results::write_json;
+use tickwire_node::fills::FillsFile;
 
 pub use chain::Chain;
 pub use path::{
@@ -77,7 +77,6 @@ pub use pricer::{NEAR_HALF_TICKS, Pricer};
 pub use pricing::{Expiries, flat_surface};
 pub use sample::text as demo_text;
 
-use fills::FillsFile;
 use opening::{Opening, State};
 use path::lasting_session;
 
@@ -160,7 +159,7 @@ impl Run<'_> {
             session.set_cancels_tag(entry.cancel_on_disconnect_tag);
             return Ok((None, session));
         };
-        let (file, recovered) = FillsFile::open(&folder.join("fills"))?;
+        let (mut file, mut recovered) = FillsFile::open(&folder.join("fills"), "quoter")?;
         let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
         let mut store = tickwire_fixengine::store::lasting(
             &folder.join("session.store"),
@@ -169,6 +168,11 @@ impl Run<'_> {
             &tickwire_node::voice::console(),
         )
         .map_err(tickwire_node::voice::failure)?;
+        if store.next_in() == 1 && recovered.heard > 0 {
+            // Another day: the store was moved away, and the venue's numbers and names begin anew.
+            file.begin_anew();
+            recovered.begin_anew();
+        }
         // What was taken and is in no line is asked for again.
         let next_in = store.next_in().min(recovered.heard + 1);
         store.set_next_in(next_in);

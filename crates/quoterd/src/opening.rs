@@ -10,9 +10,8 @@ use tickwire_runtime::spsc;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
 use crate::chain::Chain;
-use crate::fills::{FillsFile, Recovered};
 use crate::learn::{Learn, Learned, Learning};
-use crate::path::{QuotePath, QuoteSession, QuoteSetup, Traded};
+use crate::path::{QuotePath, QuoteSession, QuoteSetup, Source, Traded};
 use crate::pricing::{Begins, Pricing, Shared};
 use crate::pulls::PullNews;
 use crate::quoting::{End, Quoting, QuotingThread, Ring};
@@ -22,6 +21,7 @@ use crate::{QuoteEntry, Run, control};
 use tickwire_console::failure::Failure;
 use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
+use tickwire_node::fills::{FillsFile, Recovered};
 use tickwire_node::host::{self, Host, Line};
 use tickwire_node::link::Link;
 use tickwire_node::panics::KeptPanics;
@@ -38,7 +38,7 @@ const TRADES_MAX: usize = 1 << 16;
 /// What outlives the process.
 pub(crate) struct State {
     pub(crate) file: FillsFile,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: Recovered<Source>,
 }
 
 /// How a run ended, with what it left behind.

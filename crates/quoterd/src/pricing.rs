@@ -28,9 +28,8 @@ use tickwire_trading::{Ladder, Ladders};
 use super::account::{Account, View};
 use super::chain::Chain;
 use super::config::QuoterSection;
-use super::fills::{FillsFile, Recovered};
 use super::news::News;
-use super::path::Traded;
+use super::path::{Source, Traded};
 use super::plausible::{self, Sight};
 use super::pricer::{NEAR_HALF_TICKS, Pricer};
 pub(crate) use priced::Priced;
@@ -38,6 +37,7 @@ pub(crate) use shared::Shared;
 use tickwire_console::failure::Failure;
 use tickwire_desk::risk::Format;
 use tickwire_desk::vol;
+use tickwire_node::fills::{FillsFile, Recovered};
 use volatilities::volatilities;
 pub use volatilities::{Expiries, flat_surface};
 use work::{Bounds, Kept, Pools, Views, Work};
@@ -176,7 +176,7 @@ impl Pricing {
         clock: Clock,
         shared: Arc<Shared>,
         traded: Consumer<Traded>,
-        kept: Option<(FillsFile, &Recovered)>,
+        kept: Option<(FillsFile, &Recovered<Source>)>,
         begins: &Begins<'_>,
     ) -> Result<(Pricing, PricingEnd, LadderRing), Failure> {
         let half_tick = begins.half_tick;
@@ -291,9 +291,7 @@ impl Pricing {
             work.restore(fill);
         }
         let core = section.pricing_core;
-        let thread = std::thread::Builder::new()
-            .name("pricing".into())
-            .spawn(move || work.run(core))
+        let thread = tickwire_runtime::affinity::beside("pricing", move || work.run(core))
             .map_err(|e| Failure::system(format!("cannot start the pricing thread: {e}")))?;
         Ok((Pricing { thread, shared, asks }, end, ladders))
     }

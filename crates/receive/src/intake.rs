@@ -426,7 +426,7 @@ impl Link {
                 let address = self.addresses[self.at];
                 self.retry = now.after(RETRY_NS << self.failures.min(4));
                 let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
-                match std::thread::Builder::new().name("connect".into()).spawn(connect) {
+                match tickwire_runtime::affinity::beside("connect", connect) {
                     Ok(opening) => self.state = LinkState::Opening(opening),
                     Err(e) => {
                         self.failures = self.failures.saturating_add(1);

@@ -118,9 +118,7 @@ impl Folder {
         };
         let (next, left) = finisher.look().map_err(cannot)?;
         let (done, comes) = sync_channel(WAITING);
-        let thread = std::thread::Builder::new()
-            .name("record-finish".into())
-            .spawn(move || finisher.run(left, &comes))
+        let thread = tickwire_runtime::affinity::beside("record-finish", move || finisher.run(left, &comes))
             .map_err(cannot)?;
         Ok(Folder {
             folder: path.to_path_buf(),

@@ -233,22 +233,18 @@ pub fn record<D: Disk + 'static>(
     let no_thread = |e| Failure::system(format!("cannot make a thread: {e}"));
     let writer = Writer::new(plan.clone(), disk, progress.clone());
     let of_writer = shared.clone();
-    let writer = std::thread::Builder::new()
-        .name("record-write".into())
-        .spawn(move || writer.run(queue, &of_writer))
+    let writer = tickwire_runtime::affinity::beside("record-write", move || writer.run(queue, &of_writer))
         .map_err(no_thread)?;
     let cores = Cores::count();
     let core = plan.core;
-    let receiver = std::thread::Builder::new()
-        .name("record-receive".into())
-        .spawn(move || {
-            if let Some(core) = core {
-                cores.pin(core).map_err(|e| Failure::config(e.to_string()))?;
-            }
-            intake.run();
-            Ok(())
-        })
-        .map_err(no_thread)?;
+    let receiver = tickwire_runtime::affinity::beside("record-receive", move || {
+        if let Some(core) = core {
+            cores.pin(core).map_err(|e| Failure::config(e.to_string()))?;
+        }
+        intake.run();
+        Ok(())
+    })
+    .map_err(no_thread)?;
     let now = |is_begun: bool| Now {
         is_begun,
         packets: sum(&shared, |group| &group.packets),

@@ -3,13 +3,16 @@
 //! A thread that is pinned to one core may use one core: whoever counts then finds one, and decides that
 //! nothing may spin. So cores are counted once for the whole process, before any thread is pinned: pinning is
 //! a method of that count ([`Cores::pin`]), and a child process is given back every core
-//! ([`crate::child::ChildGuard::spawn`]).
+//! ([`crate::child::ChildGuard::spawn`]). A thread that a pinned one starts would run on that one's core, and
+//! take it away from who was pinned to have it alone: helpers are started [`beside`] it.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 use crate::sys;
 
@@ -99,8 +102,8 @@ impl Cores {
         self.0.quota.min(self.0.usable.len())
     }
 
-    /// Pins the calling thread to `core`. Threads it starts afterwards inherit this; processes do not, see
-    /// [`crate::child::ChildGuard::spawn`].
+    /// Pins the calling thread to `core`. Threads it starts afterwards inherit this but those that are
+    /// started [`beside`] it; processes do not, see [`crate::child::ChildGuard::spawn`].
     ///
     /// # Errors
     /// [`AffinityError::NoSuchCore`] with the cores there are.
@@ -108,7 +111,27 @@ impl Cores {
         sys::set_affinity(&[core]).map_err(|_| AffinityError::NoSuchCore {
             core,
             available: self.0.usable.clone(),
-        })
+        })?;
+        if let Some(word) = PINNED.get(core / 64) {
+            word.fetch_or(1 << (core % 64), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The cores that no thread of this process was pinned to; all of them where that leaves none.
+    fn free(self) -> Vec<usize> {
+        let is_pinned = |core: &usize| {
+            let word = PINNED
+                .get(core / 64)
+                .map_or(0, |word| word.load(Ordering::Relaxed));
+            word >> (core % 64) & 1 == 1
+        };
+        let usable = self.usable().iter().copied();
+        let free: Vec<usize> = usable.filter(|core| !is_pinned(core)).collect();
+        match free.is_empty() {
+            true => self.usable().to_vec(),
+            false => free,
+        }
     }
 
     /// Lets a command that is about to be started run on all of these, wherever the calling thread is pinned:
@@ -126,6 +149,30 @@ impl Cores {
         // for ever and allocates nothing.
         unsafe { command.pre_exec(give) };
     }
+}
+
+/// Cores that threads of this process were pinned to, a bit each.
+static PINNED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+
+/// Starts a thread of this name (15 bytes of it are shown) that helps others: wherever the calling thread is
+/// pinned, it may run on every core of the process but those that threads were pinned to, as far as there are
+/// others.
+///
+/// # Errors
+/// Those of [`std::thread::Builder::spawn`].
+pub fn beside<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let started = std::thread::Builder::new().name(name.to_owned());
+    started.spawn(move || {
+        let cores = Cores::count().free();
+        if sys::affinity().is_ok_and(|own| own != cores) {
+            // Where it is not let, it is as it was: slower, and in the way.
+            let _ = sys::set_affinity(&cores);
+        }
+        work()
+    })
 }
 
 /// The core the calling thread runs on now.
@@ -209,6 +256,31 @@ mod tests {
                 assert_eq!(count(), cores);
                 assert_eq!(count().parallelism(), cores.parallelism());
             }
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn who_is_started_beside_a_pinned_thread_leaves_it_its_core() {
+        let cores = Cores::count();
+        let core = *cores.usable().last().expect("never empty");
+        std::thread::spawn(move || {
+            cores.pin(core).expect("available");
+            let own = || sys::affinity().expect("the kernel says");
+            let helper = beside("helper", own).expect("it starts");
+            let helper = helper.join().expect("no panic");
+            match cores.usable().len() {
+                1 => assert_eq!(helper, [core]),
+                _ => assert!(!helper.is_empty() && !helper.contains(&core), "{helper:?}"),
+            }
+            // One that a helper starts, too.
+            let again = beside("helper", move || {
+                let inner = beside("inner", own).expect("it starts");
+                inner.join().expect("no panic")
+            });
+            assert_eq!(again.expect("it starts").join().expect("no panic"), helper);
+            assert_eq!(own(), [core], "the pinned one stays where it is");
         })
         .join()
         .expect("no panic");

@@ -218,8 +218,8 @@ impl SnapshotWriter {
         self.room = bytes.len() + bytes.len() / 8;
         let path = path_of(&self.journal, self.number);
         self.number += 1;
-        let thread = std::thread::Builder::new().name("snapshot".into());
-        match thread.spawn(move || files::replace(&path, bytes, false)) {
+        let write = move || files::replace(&path, bytes, false);
+        match tickwire_runtime::affinity::beside("snapshot", write) {
             Ok(writing) => self.writing = Some(writing),
             Err(e) => {
                 self.failed += 1;

@@ -194,6 +194,7 @@ impl Config {
         let own = [
             &mut config.exchange.control,
             &mut config.trader.control,
+            &mut config.trader.state,
             &mut config.controls.beat,
         ];
         for path in quoters.chain(own).flatten() {

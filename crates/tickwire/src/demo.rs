@@ -359,7 +359,7 @@ impl Side {
             .map_err(|e| Failure::system(format!("cannot start the {name} process: {e}")))?;
         let stdout = child.child_mut().stdout.take().expect("piped above");
         let (send, notices) = channel();
-        std::thread::spawn(move || {
+        let hear = move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Ok(notice) = serde_json::from_str(&line)
                     && send.send(notice).is_err()
@@ -367,7 +367,9 @@ impl Side {
                     return;
                 }
             }
-        });
+        };
+        tickwire_runtime::affinity::beside("notices", hear)
+            .map_err(|e| Failure::system(format!("no thread to hear the {name} process by: {e}")))?;
         Ok(Side { name, child, notices })
     }
 

@@ -107,21 +107,19 @@ impl HostedExchange {
             changed: Condvar::new(),
         });
         let told = day.clone();
-        let thread = std::thread::Builder::new()
-            .name("tickwire-exchange".into())
-            .spawn(move || {
-                venue::host(&market, &own, &mut |notice| match notice {
-                    HostNotice::Listening(listening) => {
-                        // Who waits for it may be gone.
-                        let _ = sender.send(listening);
-                    }
-                    HostNotice::Phase(phase) => {
-                        *told.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-                        told.changed.notify_all();
-                    }
-                })
+        let thread = tickwire_runtime::affinity::beside("tickwire-exchange", move || {
+            venue::host(&market, &own, &mut |notice| match notice {
+                HostNotice::Listening(listening) => {
+                    // Who waits for it may be gone.
+                    let _ = sender.send(listening);
+                }
+                HostNotice::Phase(phase) => {
+                    *told.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+                    told.changed.notify_all();
+                }
             })
-            .map_err(|e| Failure::system(format!("cannot start a thread: {e}")))?;
+        })
+        .map_err(|e| Failure::system(format!("cannot start a thread: {e}")))?;
         let listening = match receiver.recv_timeout(START_PATIENCE) {
             Ok(listening) => listening,
             Err(RecvTimeoutError::Timeout) => {

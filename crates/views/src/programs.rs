@@ -51,9 +51,7 @@ impl Programs {
         let said = Arc::new(Mutex::new(vec![None; programs.len()]));
         let (looked_at, looks) = sync_channel(1);
         let shared = said.clone();
-        std::thread::Builder::new()
-            .name("page".into())
-            .spawn(move || ask(&mut programs, &looks, &shared))
+        tickwire_runtime::affinity::beside("page", move || ask(&mut programs, &looks, &shared))
             .map_err(|e| Failure::system(format!("no thread to ask other programs by: {e}")))?;
         Ok(Some(Programs { said, looked_at }))
     }

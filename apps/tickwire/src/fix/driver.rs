@@ -87,9 +87,7 @@ impl Driver {
             drop(sender);
             waker.wake();
         };
-        std::thread::Builder::new()
-            .name("fix-prompt".into())
-            .spawn(read)
+        tickwire_runtime::affinity::beside("fix-prompt", read)
             .map_err(|e| Failure::system(format!("no thread to read the prompt by: {e}")))?;
         say(format_args!("type a message (35=D|11=1|...), a step or help"));
         let source = Source::Prompt(Some(receiver));

@@ -134,9 +134,7 @@ impl Shown {
                 }
             }
         };
-        let keeper = std::thread::Builder::new()
-            .name("fix-region".into())
-            .spawn(keeper)
+        let keeper = tickwire_runtime::affinity::beside("fix-region", keeper)
             .map_err(|e| system(&format!("no thread to keep the region by: {e}")))?;
         Ok(Shown {
             region,

@@ -320,9 +320,18 @@ impl NaiveSuperBooks {
             EventKind::Recovered => (state.said, state.ended) = (BookState::Live, false),
             EventKind::Status => state.status = event.status,
             _ => {
+                let is_new = !event.flags.has(EventFlags::SNAPSHOT);
                 state.spoilt = false;
+                if is_new {
+                    state.status = TradingStatus::Unknown;
+                }
                 let members = self.members.iter_mut().filter(|((of, _), _)| *of == source);
-                members.for_each(|(_, member)| member.clear());
+                members.for_each(|(_, member)| {
+                    member.clear();
+                    if is_new {
+                        member.status = TradingStatus::Unknown;
+                    }
+                });
             }
         }
     }

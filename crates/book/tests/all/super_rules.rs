@@ -682,3 +682,27 @@ fn every_error_of_a_consolidated_book_has_words_of_its_own() {
     assert_eq!(words.len(), all.len());
     assert!(words.iter().all(|word| word.len() > 5), "{words:?}");
 }
+
+/// A snapshot follows, or a new day: a halt that is over by then is not said to be.
+#[test]
+fn a_clear_of_a_source_makes_its_statuses_void() {
+    let mut bench = Bench::new();
+    let status = |instrument, status| MarketEvent {
+        kind: EventKind::Status,
+        instrument,
+        status,
+        ..MarketEvent::default()
+    };
+    bench
+        .apply(A, status(InstrumentId::WHOLE_FEED, TradingStatus::Closed))
+        .unwrap();
+    bench.apply(A, status(STOCK, TradingStatus::Halted)).unwrap();
+    bench.apply(A, whole(EventKind::Clear)).unwrap();
+    bench.apply(A, whole(EventKind::Recovered)).unwrap();
+    bench.level(A, Side::Bid, 100, 5);
+    assert!(bench.book().idle().is_empty());
+    assert_eq!(
+        bench.book().best(Side::Bid).map(|level| level.qty),
+        Some(Volume(5))
+    );
+}

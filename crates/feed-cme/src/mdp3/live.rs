@@ -570,7 +570,11 @@ impl Mdp3Decoder {
             return Some(());
         }
         // All of it is read before its number counts: an entry that cannot be read is one that is missing.
-        let (side, is_implied) = book_side(entry.entry_type)?;
+        let Some((side, is_implied)) = EntryType::from_wire(entry.entry_type)?.book_side() else {
+            // The market's best (of schema version 12 on) is no row of a book.
+            self.is_new(at, index, entry.rpt_seq, counters, out);
+            return Some(());
+        };
         let action = UpdateAction::from_wire(entry.action);
         let action = action?;
         let row = row()?;
@@ -836,6 +840,7 @@ impl Mdp3Decoder {
     fn reset<S: EventSink>(&mut self, at: &Moment, out: &mut Tail<'_, S>) {
         self.forget_books();
         out.push(about(at, EventKind::Clear, 0));
+        self.say_statuses(at, out);
     }
 }
 

@@ -57,6 +57,8 @@ impl Mdp3Recovery {
     /// A packet of the market recovery feed that fits the books: by price or by order. While the feed wants
     /// no snapshot it serves only instruments whose own books are not sound.
     pub fn on_snapshots(&mut self, now: Nanos, packet: &[u8], feed: &mut Mdp3Feed, sink: &mut dyn EventSink) {
+        let ceiling = feed.snapshot_ceiling();
+        feed.decoder_mut().set_ceiling(ceiling);
         if !feed.wants_snapshot() {
             feed.decoder_mut().end_turn();
             if feed.decoder().unsound() > 0 {
@@ -71,7 +73,7 @@ impl Mdp3Recovery {
         }
         if !is_taking || feed.decoder_mut().raise_floor(floor) {
             feed.begin_snapshot(now, sink);
-            feed.decoder_mut().begin_turn(floor);
+            feed.decoder_mut().begin_turn(now, floor, sink);
         }
         feed.on_snapshot_message(now, packet, sink);
         self.state = match feed.decoder().turn() {

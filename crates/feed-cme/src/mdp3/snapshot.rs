@@ -1,10 +1,12 @@
 //! The loops of books: each instrument's snapshot, by price in one message, by order in chunks.
 
-use super::event::{Moment, OrderUpdate, Tail, about, book_side, level_event, quantity};
+use super::event::{Moment, OrderUpdate, Tail, about, book_side, level_event, quantity, trading_status};
 use super::rows::{Row, Rows};
 use super::{Followed, Mdp3Decoder, Mdp3Depth, Trust};
 use crate::decoder::Context;
-use tickwire_market::{Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side};
+use tickwire_market::{
+    Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, SeqNo, Side,
+};
 use tickwire_wire_cme::mdp3::{self, EntryType, OrderAction, SnapshotRoot, UpdateAction};
 
 /// A turn of the snapshot loop being taken.
@@ -15,6 +17,8 @@ pub(super) struct Turn {
     is_open: bool,
     /// Snapshots that end before this packet are too old: the packets after them are not held.
     floor: u64,
+    /// Those that end at this packet or behind it are of other numbers than the lines'.
+    ceiling: u64,
     taken: u32,
     total: Option<u32>,
     /// The oldest snapshot taken.
@@ -22,17 +26,49 @@ pub(super) struct Turn {
 }
 
 impl Mdp3Decoder {
-    /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void.
-    pub(crate) fn begin_turn(&mut self, floor: SeqNo) {
+    /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void;
+    /// statuses stand until a snapshot says another.
+    pub(crate) fn begin_turn(&mut self, now: Nanos, floor: SeqNo, sink: &mut dyn EventSink) {
         self.forget_books();
-        let number = self.turn.number + 1;
+        let (number, ceiling) = (self.turn.number + 1, self.turn.ceiling);
         self.turn = Turn {
             number,
+            ceiling,
             is_open: true,
             floor: floor.0,
             oldest: u64::MAX,
             ..Turn::default()
         };
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
+        let time = Nanos::ZERO;
+        let mut sink = DynSink(sink);
+        let mut out = Tail::new(&mut sink);
+        self.say_statuses(&Moment { context, time }, &mut out);
+        out.end();
+    }
+
+    /// A clear of the whole feed has made void what was told of statuses: those that stand are told again.
+    pub(super) fn say_statuses<S: EventSink>(&self, at: &Moment, out: &mut Tail<'_, S>) {
+        for index in 1..=self.securities.len() {
+            let id = InstrumentId(index as u32);
+            if let Some(status) = trading_status(self.known[index].status)
+                && (self.filter.has(id) || self.filter.joins.has(id))
+            {
+                out.push(MarketEvent {
+                    status,
+                    ..about(at, EventKind::Status, index)
+                });
+            }
+        }
+    }
+
+    /// No snapshot can hold what is sent behind this packet.
+    pub(crate) fn set_ceiling(&mut self, ceiling: SeqNo) {
+        self.turn.ceiling = ceiling.0;
     }
 
     /// The feed goes on.
@@ -83,6 +119,9 @@ impl Mdp3Decoder {
         total: u32,
         counters: &mut Counters,
     ) -> Option<usize> {
+        if u64::from(last_packet) >= self.turn.ceiling {
+            return None;
+        }
         let index = self.enter(security_id, counters)?;
         let (followed, known) = (&self.followed[index], &self.known[index]);
         let counts = if self.turn.is_open {

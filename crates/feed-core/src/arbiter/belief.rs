@@ -145,7 +145,15 @@ impl Arbiter {
     pub(super) fn confirms_restart(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
         let doubt = self.doubt(now, line, first, end, true);
         match self.is_heard(now, line.other()) {
-            true => self.agrees(now, line, &doubt),
+            true => {
+                let other = &self.lines[line.other() as usize];
+                // A line that has never brought the old numbers is not behind itself: it says the same by
+                // being where this one is now.
+                let is_new_there = other.doubt.packets == 0
+                    && other.high.abs_diff(doubt.next) <= self.config.jump_max
+                    && other.high <= doubt.next.midpoint(self.next);
+                self.agrees(now, line, &doubt) || is_new_there && self.insists(&doubt)
+            }
             false => self.insists(&doubt),
         }
     }

@@ -49,6 +49,14 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.gate().opens_at().filter(|_| self.wants_snapshot())
     }
 
+    /// No true snapshot ends beyond this message: see [`FeedHandler::is_snapshot_plausible`].
+    pub fn snapshot_ceiling(&self) -> SeqNo {
+        match self.arbiter.session() {
+            Some(_) => self.arbiter.latest().advance(SNAPSHOT_LEAD_MAX),
+            None => SeqNo(u64::MAX),
+        }
+    }
+
     /// Whether a snapshot that ends at `next` can be true: not beyond everything that the lines have told of,
     /// but for what may be on its way.
     pub fn is_snapshot_plausible(&self, next: SeqNo) -> bool {

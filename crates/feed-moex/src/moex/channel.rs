@@ -100,6 +100,8 @@ impl MoexChannel {
     /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in
     /// mid-session.
     fn on_snapshots(&mut self, now: Nanos, line: Line, packet: &[u8], sink: &mut dyn EventSink) {
+        let ceiling = self.feed.snapshot_ceiling();
+        self.feed.decoder_mut().set_ceiling(ceiling);
         if !self.feed.wants_snapshot() {
             if self.feed.decoder().joins() {
                 self.feed.on_snapshot_message(now, packet, sink);
@@ -109,7 +111,7 @@ impl MoexChannel {
         let floor = self.feed.arbiter().snapshot_floor();
         if self.feed.decoder_mut().raise_floor(floor) {
             self.feed.begin_snapshot(now, sink);
-            self.feed.decoder_mut().begin_turn(floor);
+            self.feed.decoder_mut().begin_turn(now, floor, sink);
         }
         self.feed.decoder_mut().set_line(line);
         self.feed.on_snapshot_message(now, packet, sink);

@@ -103,6 +103,22 @@ impl Instruments {
         self.held.finish(true, sink);
     }
 
+    /// A clear of the whole feed has made void what was told of statuses: those that stand are told again.
+    pub(super) fn say_statuses<S: EventSink>(&mut self, context: Context, sink: &mut S) {
+        for index in 1..=self.keys.len() as usize {
+            let (id, status) = (InstrumentId(index as u32), self.followed[index].status);
+            let is_told = status != TradingStatus::Unknown;
+            if is_told && (self.filter.has(id) || self.filter.joins.has(id)) {
+                let event = MarketEvent {
+                    status,
+                    ..about(context, EventKind::Status, index)
+                };
+                self.held.push(event, sink);
+            }
+        }
+        self.held.finish(true, sink);
+    }
+
     /// A `SecurityTradingStatus` that was sent at `stamp`: told if it is a new one.
     pub(super) fn say_status<S: EventSink>(
         &mut self,

@@ -117,12 +117,16 @@ impl Instruments {
             Action::New => (EventKind::Add, EventFlags::NONE),
             // ASTS has no amendment in place: what changes is what is left of the order.
             Action::Change => (EventKind::Modify, EventFlags::KEEPS_PRIORITY),
-            Action::Delete => return self.held.push(event(EventKind::Delete), sink),
+            Action::Delete => (EventKind::Delete, EventFlags::NONE),
         };
         let Some(price) = order.price else {
-            // A market order in an auction: it has no place among prices.
+            // A market order in an auction: it has no place among prices, neither when it comes nor when it
+            // leaves.
             return;
         };
+        if kind == EventKind::Delete {
+            return self.held.push(event(kind), sink);
+        }
         match order.qty {
             Some(qty) if !qty.is_zero() => self.held.push(
                 MarketEvent {
@@ -284,7 +288,7 @@ impl Instruments {
             true => !self.filter.joins.covers(id, last_packet.into()),
             false => u64::from(last_packet) + 1 < self.turn.floor,
         };
-        if is_old {
+        if is_old || u64::from(last_packet) >= self.turn.ceiling {
             return Err(());
         }
         let taking = &mut self.followed[index].fragments;

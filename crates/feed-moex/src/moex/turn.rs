@@ -108,6 +108,8 @@ pub(super) struct Turn {
     pub(super) is_on: bool,
     /// Live packets from here on are held: snapshots that end before it are too old.
     pub(super) floor: u64,
+    /// Snapshots that end at this packet or behind it are of other numbers than the lines'.
+    pub(super) ceiling: u64,
     /// Instruments taken.
     pub(super) taken: u32,
     /// The last live packet that the oldest snapshot taken holds; `u64::MAX` before the first.
@@ -122,6 +124,7 @@ impl Turn {
             number: 0,
             is_on: false,
             floor: 0,
+            ceiling: u64::MAX,
             taken: 0,
             oldest: u64::MAX,
             line: Line::A,

@@ -7,7 +7,7 @@
 use super::XdpFeed;
 use crate::RefreshState;
 use crate::nyse::Collector;
-use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos};
+use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos, SeqNo};
 use tickwire_wire_nyse::xdp::{self, DeliveryFlag, Message};
 
 /// The packets of one instrument.
@@ -117,7 +117,9 @@ impl XdpRefresh {
             match xdp::parse(message) {
                 Ok(Message::RefreshHeader(m)) => {
                     self.end_section(now, joins, feed, sink);
-                    self.section = (m.current_refresh_pkt.get() == 1).then_some(Section {
+                    let ends_at = SeqNo(m.last_seq_num.get().into()).next();
+                    let is_first = m.current_refresh_pkt.get() == 1;
+                    self.section = (is_first && feed.is_snapshot_plausible(ends_at)).then_some(Section {
                         packet: 1,
                         packets: m.total_refresh_pkts.get(),
                         id: None,

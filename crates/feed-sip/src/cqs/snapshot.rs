@@ -205,5 +205,5 @@ fn reaches(header: &SnapshotHeader, feed: &CqsFeed) -> bool {
         .last_restart()
         .is_some_and(|restart| header.time.as_nanos() < restart.sent);
     let needed = feed.arbiter().snapshot_floor();
-    !is_old && after >= needed.0.max(feed.next_seq().0)
+    !is_old && feed.is_snapshot_plausible(SeqNo(after)) && after >= needed.0.max(feed.next_seq().0)
 }

@@ -829,3 +829,26 @@ fn a_packet_that_opens_no_gap_needs_no_room_for_one() {
     assert_eq!(arbiter.latest(), SeqNo(first + 1), "it is known to exist");
     assert_eq!(on(&mut arbiter, 3, Line::A, first + 1, 1), Verdict::Buffered);
 }
+
+/// A line that was never heard before comes up with the numbers that begin anew, as the other one does.
+#[test]
+fn numbers_begin_anew_although_one_line_has_not_known_the_old_ones() {
+    let mut arbiter = Arbiter::new(ArbiterConfig::default());
+    let mut take = |now: u64, line, n: u64| {
+        arbiter.on_packet(Nanos(now), line, SessionId::NONE, SeqNo(n), 1, b"");
+        while arbiter.poll_situation().is_some() {}
+        while arbiter.next_buffered().is_some() {}
+        arbiter.next_seq().0
+    };
+    for n in 1..=1000 {
+        take(n * 1_000, Line::A, n);
+    }
+    let night = 12 * 3600 * Nanos::SECOND;
+    let mut next = 0;
+    for n in 1..=200 {
+        for line in [Line::A, Line::B] {
+            next = take(night + n * 100 * Nanos::MILLI, line, n);
+        }
+    }
+    assert_eq!(next, 201);
+}

@@ -338,6 +338,34 @@ fn halts_and_the_phases_of_the_day_become_status() {
     }
 }
 
+/// The two are independent: the end of one is not the end of the other.
+#[test]
+fn a_stock_trades_when_neither_halt_holds() {
+    let mut decoder = ItchDecoder::new(ItchConfig::default());
+    let (mut counters, mut said) = (Counters::default(), Vec::new());
+    let action = |state| StockTradingAction {
+        trading_state: Char(state),
+        ..StockTradingAction::at(5, TIME)
+    };
+    let operational = |action| OperationalHalt {
+        market_code: Char(b'Q'),
+        action: Char(action),
+        ..OperationalHalt::at(5, TIME)
+    };
+    let messages = [
+        action(b'T').as_bytes().to_vec(),
+        operational(b'H').as_bytes().to_vec(),
+        action(b'H').as_bytes().to_vec(),
+        operational(b'T').as_bytes().to_vec(),
+    ];
+    for message in &messages {
+        decoder.decode(context(), message, &mut counters, &mut |e: &MarketEvent| {
+            said.push(e.status)
+        });
+    }
+    assert_eq!(said.last(), Some(&TradingStatus::Halted), "{said:?}");
+}
+
 #[test]
 fn messages_that_concern_no_book_yield_no_event() {
     assert_eq!(decode(RegShoRestriction::at(5, TIME)), None);

@@ -1045,3 +1045,200 @@ fn a_twin_has_a_book_that_is_full() {
         assert_eq!(twin.channel().state(), FeedState::Live);
     }
 }
+
+/// What a listener that forgets at a clear of the whole feed, as `Conductor` does, has of an instrument.
+fn last_status_since_the_clear(events: &[MarketEvent], id: InstrumentId) -> Option<TradingStatus> {
+    let is_clear = |e: &MarketEvent| e.kind == EventKind::Clear && e.instrument == InstrumentId::WHOLE_FEED;
+    let from = events.iter().rposition(is_clear).map_or(0, |at| at + 1);
+    let of_it = |e: &&MarketEvent| e.kind == EventKind::Status && e.instrument == id;
+    events[from..].iter().rfind(of_it).map(|e| e.status)
+}
+
+#[test]
+fn a_halt_that_lasts_is_said_again_behind_the_clear_of_a_snapshot() {
+    let config = ArbiterConfig {
+        start: tickwire_feed::Start::Snapshot,
+        snapshot: true,
+        request_attempts: 0,
+        ..ArbiterConfig::default()
+    };
+    for depth in [Mdp3Depth::ByPrice, Mdp3Depth::ByOrder] {
+        let (mut feed, mut recovery) = (feed(depth, config.clone()), Mdp3Recovery::new(1));
+        let mut said = Vec::new();
+        // A late start: the definition loop says that it is halted, before the snapshot loop begins.
+        let halted = FutureRoot {
+            trading_status: Some(2).into(),
+            ..future(7, b"ESZ6", b"ES", 1)
+        };
+        let defined = packet(1, &[&|b| Future::encode(b, &halted, [], [], [], [])]);
+        let mut sink = |e: &MarketEvent| said.push(*e);
+        recovery.on_definitions(Nanos(1), &defined, &mut feed, &mut sink);
+        let beat = packet(
+            10,
+            &[&|b| AdminHeartbeat::encode(b, &mdp3::block::NoFields::BLANK)],
+        );
+        feed.on_packet(Nanos(2), Line::A, &beat, &mut sink);
+        let root = SnapshotRoot {
+            last_seq_processed: 10.into(),
+            total_reports: 1.into(),
+            security_id: 7.into(),
+            rpt_seq: 3.into(),
+            trading_status: Some(2).into(),
+            ..SnapshotRoot::BLANK
+        };
+        let of_price = packet(1, &[&|b| Snapshot::encode(b, &root, [])]);
+        recovery.on_snapshots(Nanos(3), &of_price, &mut feed, &mut sink);
+        if depth == Mdp3Depth::ByOrder {
+            let root = SnapshotOrdersRoot {
+                last_seq_processed: 10.into(),
+                total_reports: 1.into(),
+                security_id: 7.into(),
+                chunks: 1.into(),
+                current_chunk: 1.into(),
+                transact_time: 0.into(),
+            };
+            let of_orders = packet(2, &[&|b| SnapshotOrders::encode(b, &root, [])]);
+            recovery.on_snapshots(Nanos(4), &of_orders, &mut feed, &mut sink);
+        }
+        assert_eq!(feed.state(), FeedState::Live, "{depth:?}");
+        assert_eq!(
+            last_status_since_the_clear(&said, InstrumentId(1)),
+            Some(TradingStatus::Halted),
+            "{depth:?}"
+        );
+    }
+}
+
+#[test]
+fn a_markets_best_offer_is_no_level_and_spoils_no_other_entry_of_its_message() {
+    let mut feed = feed(Mdp3Depth::ByPrice, ArbiterConfig::default());
+    let entry = |security: i32, rpt_seq: u32, entry_type: EntryType| BookEntry {
+        price: wire_price(price(4000)),
+        size: Some(1.into()).into(),
+        security_id: security.into(),
+        rpt_seq: rpt_seq.into(),
+        level: 1,
+        action: 0,
+        entry_type: entry_type.into(),
+        ..BookEntry::BLANK
+    };
+    let mut take = |seq, entries: &[BookEntry]| {
+        let datagram = packet(
+            seq,
+            &[&|b| Book::encode(b, &root(0x84), entries.iter().copied(), [])],
+        );
+        let out = events(&mut feed, &datagram);
+        out.iter().map(|e| (e.kind, e.instrument.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        take(1, &[entry(7, 1, EntryType::Bid), entry(8, 1, EntryType::Bid)]),
+        [(EventKind::Level, 1), (EventKind::Level, 2)]
+    );
+    assert_eq!(
+        take(
+            2,
+            &[
+                entry(7, 2, EntryType::MarketBestOffer),
+                entry(8, 2, EntryType::Offer)
+            ]
+        ),
+        [(EventKind::Level, 2)]
+    );
+    assert_eq!(take(3, &[entry(7, 3, EntryType::Offer)]), [(EventKind::Level, 1)]);
+    assert_eq!(feed.counters().get(Counter::Malformed), 0);
+}
+
+/// Numbers begin anew at the weekend; the loop says last week's for a while. A snapshot that ends beyond
+/// everything the lines have told of is none: taken, it would have every packet up to there count as old.
+#[test]
+fn a_snapshot_of_last_week_is_not_taken_for_this_one() {
+    let config = ArbiterConfig {
+        start: tickwire_feed::Start::Snapshot,
+        snapshot: true,
+        request_attempts: 0,
+        ..ArbiterConfig::default()
+    };
+    for depth in [Mdp3Depth::ByPrice, Mdp3Depth::ByOrder] {
+        let (mut feed, mut recovery) = (feed(depth, config.clone()), Mdp3Recovery::new(1));
+        let mut books = Both::new(depth);
+        let root_of = |last: u32, rpt_seq: u32| SnapshotRoot {
+            last_seq_processed: last.into(),
+            total_reports: 1.into(),
+            security_id: 7.into(),
+            rpt_seq: rpt_seq.into(),
+            ..SnapshotRoot::BLANK
+        };
+        let mut load = |feed: &mut Mdp3Feed, books: &mut Both, now, last: u32, rpt_seq| {
+            let root = root_of(last, rpt_seq);
+            let snapshot = match depth {
+                Mdp3Depth::ByPrice => packet(1, &[&|b| Snapshot::encode(b, &root, [])]),
+                Mdp3Depth::ByOrder => {
+                    let root = SnapshotOrdersRoot {
+                        last_seq_processed: last.into(),
+                        total_reports: 1.into(),
+                        security_id: 7.into(),
+                        chunks: 1.into(),
+                        current_chunk: 1.into(),
+                        transact_time: 0.into(),
+                    };
+                    packet(1, &[&|b| SnapshotOrders::encode(b, &root, [])])
+                }
+            };
+            recovery.on_snapshots(now, &snapshot, feed, books);
+        };
+        let beat = |seq| {
+            packet(
+                seq,
+                &[&|b| AdminHeartbeat::encode(b, &mdp3::block::NoFields::BLANK)],
+            )
+        };
+        for line in [Line::A, Line::B] {
+            feed.on_packet(Nanos(1), line, &beat(5_000_000), &mut books);
+        }
+        load(&mut feed, &mut books, Nanos(2), 5_000_000, 900);
+        assert_eq!(feed.state(), FeedState::Live);
+        let monday = Nanos(40 * 3600 * Nanos::SECOND);
+        for seq in 1..=8 {
+            for line in [Line::A, Line::B] {
+                feed.on_packet(monday, line, &beat(seq), &mut books);
+            }
+        }
+        assert!(
+            feed.wants_snapshot(),
+            "its first packets told that the numbers begin anew"
+        );
+        load(&mut feed, &mut books, monday, 5_000_000, 900);
+        load(&mut feed, &mut books, monday, 8, 0);
+        let bid = BookEntry {
+            price: wire_price(price(4000)),
+            size: Some(1.into()).into(),
+            security_id: 7.into(),
+            rpt_seq: 1.into(),
+            level: 1,
+            entry_type: EntryType::Bid.into(),
+            ..BookEntry::BLANK
+        };
+        let order = OrderEntry {
+            order_id: 70.into(),
+            priority: Some(1.into()).into(),
+            display_qty: Some(1.into()).into(),
+            reference_id: Some(1).into(),
+            action: OrderAction::New as u8,
+        };
+        let added = packet(9, &[&|b| Book::encode(b, &root(0x84), [bid], [order])]);
+        for line in [Line::A, Line::B] {
+            feed.on_packet(monday, line, &added, &mut books);
+        }
+        assert_eq!(
+            (feed.state(), feed.next_seq().0),
+            (FeedState::Live, 10),
+            "{depth:?}"
+        );
+        let book = books.fast.book(InstrumentId(1)).unwrap();
+        assert_eq!(
+            book.best(Side::Bid).map(|level| level.qty),
+            Some(Volume(1)),
+            "{depth:?}"
+        );
+    }
+}

@@ -457,3 +457,157 @@ fn what_cannot_be_read_marks_every_book() {
     );
     assert_eq!(feed.counters().get(Counter::MessagesUnknown), 1);
 }
+
+/// What an instrument's status is to who forgets at a clear of the whole feed, as `Conductor` does.
+#[test]
+fn a_halt_that_lasts_is_said_again_behind_the_clear_of_a_snapshot() {
+    let config = MoexChannelConfig {
+        arbiter: ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            request_attempts: 0,
+            ..MoexChannelConfig::arbiter()
+        },
+        ..MoexChannelConfig::new(MoexConfig::new(ours()))
+    };
+    let (mut channel, mut venue) = (MoexChannel::new(config).unwrap(), Venue::new(ours(), ""));
+    let definition = Definition {
+        symbol: b"SBER",
+        total_reports: Some(1),
+        ..Definition::default()
+    };
+    let board = Board {
+        board: b"TQBR",
+        session: b"N",
+        trading_status: Some(2),
+        round_lot: Some(1),
+    };
+    let header = tickwire_wire::moex::SnapshotHeader {
+        symbol: b"SBER",
+        board: b"TQBR",
+        rpt_seq: 21,
+        last_seq_processed: Some(10),
+        first_fragment: true,
+        last_fragment: true,
+        session_status: Some(100),
+        trading_status: Some(2),
+        auction: None,
+    };
+    let packets = [
+        (Port::Definitions, venue.definition(1, &definition, &[board])),
+        (Port::Live, venue.heartbeat(10)),
+        (
+            Port::Snapshot,
+            venue.snapshot(
+                1,
+                &header,
+                &[order(Action::New, "SBER", 0, 70, Side::Bid, "271.35", 20)],
+            ),
+        ),
+    ];
+    let mut said = Vec::new();
+    for (nth, (port, packet)) in (1..).zip(&packets) {
+        let mut sink = |e: &MarketEvent| said.push(*e);
+        channel.on_datagram(Nanos(nth), *port, Line::A, packet, &mut sink);
+    }
+    assert_eq!(channel.state(), tickwire_feed::FeedState::Live);
+    let clear = said
+        .iter()
+        .rposition(|e| e.kind == EventKind::Clear && e.instrument == InstrumentId::WHOLE_FEED);
+    let status = said[clear.expect("a snapshot clears")..]
+        .iter()
+        .rfind(|e| e.kind == EventKind::Status);
+    assert_eq!(status.map(|e| e.status), Some(TradingStatus::Halted));
+}
+
+/// An order without a price is in no book: that it leaves says nothing to one.
+#[test]
+fn a_market_order_of_an_auction_comes_and_goes_and_the_book_stays_right() {
+    use tickwire_book::{Books, BooksConfig, Depth};
+    let (mut venue, mut feed) = (Venue::new(ours(), ""), feed(MoexConfig::new(ours())));
+    let market = |action, rpt_seq, qty| tickwire_wire::moex::OrderEntry {
+        price: None,
+        ..order(action, "SBER", rpt_seq, 71, Side::Ask, "1", qty)
+    };
+    let mut books = Books::new(BooksConfig {
+        venue: tickwire_market::Venue::Moex,
+        depth: Depth::ByOrder,
+        instruments: 8,
+        orders: 64,
+        levels: 64,
+        ..BooksConfig::default()
+    });
+    for packet in [
+        venue.orders(1, &[order(Action::New, "SBER", 1, 70, Side::Bid, "271.35", 20)]),
+        venue.orders(2, &[market(Action::New, 2, 5)]),
+        venue.orders(3, &[market(Action::Change, 3, 2)]),
+        venue.orders(4, &[market(Action::Delete, 4, 0)]),
+    ] {
+        feed.on_packet(Nanos(1), Line::A, &packet, &mut books);
+    }
+    let book = books.book(InstrumentId(1)).unwrap();
+    assert_eq!(book.state(), tickwire_market::BookState::Live);
+    assert_eq!(books.counters().get(Counter::BookRejects), 0);
+}
+
+/// One that ends beyond everything the lines have told of is of another day: taken, it would have every
+/// packet up to there count as old.
+#[test]
+fn a_snapshot_from_beyond_the_lines_is_not_taken() {
+    let config = MoexChannelConfig {
+        arbiter: ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            request_attempts: 0,
+            ..MoexChannelConfig::arbiter()
+        },
+        ..MoexChannelConfig::new(MoexConfig::new(ours()))
+    };
+    let (mut channel, mut venue) = (MoexChannel::new(config).unwrap(), Venue::new(ours(), ""));
+    let definition = Definition {
+        symbol: b"SBER",
+        total_reports: Some(1),
+        ..Definition::default()
+    };
+    let board = Board {
+        board: b"TQBR",
+        session: b"N",
+        trading_status: Some(17),
+        round_lot: Some(1),
+    };
+    let header = |last, rpt_seq| tickwire_wire::moex::SnapshotHeader {
+        symbol: b"SBER",
+        board: b"TQBR",
+        rpt_seq,
+        last_seq_processed: Some(last),
+        first_fragment: true,
+        last_fragment: true,
+        session_status: Some(100),
+        trading_status: Some(17),
+        auction: None,
+    };
+    let rests = order(Action::New, "SBER", 0, 70, Side::Bid, "271.35", 20);
+    let packets = [
+        (Port::Definitions, venue.definition(1, &definition, &[board])),
+        (Port::Live, venue.heartbeat(10)),
+        (
+            Port::Snapshot,
+            venue.snapshot(1, &header(5_000_000, 900), &[rests]),
+        ),
+        (Port::Snapshot, venue.snapshot(1, &header(10, 1), &[rests])),
+        (
+            Port::Live,
+            venue.orders(
+                11,
+                &[order(Action::Delete, "SBER", 2, 70, Side::Bid, "271.35", 0)],
+            ),
+        ),
+    ];
+    let mut said = Vec::new();
+    for (nth, (port, packet)) in (1..).zip(&packets) {
+        let mut sink = |e: &MarketEvent| said.push(*e);
+        channel.on_datagram(Nanos(nth), *port, Line::A, packet, &mut sink);
+    }
+    assert_eq!(channel.next_seq().0, 12);
+    assert_eq!(said.iter().filter(|e| e.kind == EventKind::Delete).count(), 1);
+}

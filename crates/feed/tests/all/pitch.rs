@@ -959,3 +959,78 @@ fn times_go_on_past_midnight_and_behind_a_snapshot() {
         "what the venue says is told"
     );
 }
+
+/// A process that runs on: what the venue said of itself yesterday evening says nothing of today.
+#[test]
+fn a_unit_that_has_ended_its_session_trades_again_the_next_day() {
+    use tickwire_book::super_books::Source;
+    use tickwire_book::{Books, BooksConfig, InstrumentStates, Relay, SourceId, SuperBooks, SuperConfig};
+    let config = BooksConfig {
+        venue: tickwire_market::Venue::Bzx,
+        instruments: 8,
+        orders: 64,
+        levels: 64,
+        tracked: true,
+        ..BooksConfig::default()
+    };
+    let (mut books, mut states) = (Books::new(config), InstrumentStates::new(8, 64));
+    let mut supers = SuperBooks::new(SuperConfig {
+        sources: vec![Source::default()],
+        symbols: 4,
+        members: 8,
+        shares: 128,
+    });
+    let quiet = |_: &tickwire_book::SuperRef<'_>, _: &tickwire_book::SuperUpdate| ();
+    let id = supers
+        .define(SourceId(0), InstrumentId(1), &symbol("YANG"), &mut { quiet })
+        .unwrap();
+    let mut feed = FeedHandler::<PitchUnit, _>::new(
+        PitchUnit::arbiter_config(UNIT),
+        PitchDecoder::new(PitchConfig::default()),
+    );
+    let end = EndOfSession::BLANK_MESSAGE.as_bytes().to_vec();
+    let clear = UnitClear::BLANK_MESSAGE.as_bytes().to_vec();
+    let trading = pitch::TradingStatus {
+        symbol: Alpha::new(b"YANG").unwrap(),
+        status: Char(b'T'),
+        ..pitch::TradingStatus::BLANK_MESSAGE
+    };
+    let day = [
+        clear,
+        trading.as_bytes().to_vec(),
+        add(70, b'S', 900, "YANG", 1133),
+    ];
+    let night = Nanos(12 * 3600 * Nanos::SECOND);
+    let evening = [
+        (Nanos(1), datagram(1, &day)),
+        (Nanos(2), datagram(4, &[delete(70), end])),
+    ];
+    // The numbers begin anew: both lines have to say so a few times, and what came before is sent again.
+    let morning: Vec<_> = [datagram(1, &day)]
+        .into_iter()
+        .chain((4..10).map(|n| datagram(n, &[time(n)])))
+        .map(|packet| (night, packet))
+        .collect();
+    let on_lines = evening
+        .iter()
+        .chain(&morning)
+        .flat_map(|p| [(Line::A, p), (Line::B, p)]);
+    let again = morning.iter().map(|p| (Line::Retransmit, p));
+    for (line, (now, packet)) in on_lines.chain(again) {
+        feed.on_packet(*now, line, packet, &mut |e: &MarketEvent| {
+            let outcome = books.apply(e).outcome();
+            states.note(e, None);
+            books.relay(e, outcome, Relay::Levels, &mut |e: &MarketEvent| {
+                let _ = supers.apply(SourceId(0), e, &mut { quiet });
+            });
+        });
+    }
+    assert_eq!(feed.state(), FeedState::Live);
+    assert_eq!(
+        books.book(InstrumentId(1)).unwrap().best(Side::Ask).unwrap().qty,
+        Volume(900)
+    );
+    assert_eq!(states.venue_status(), TradingStatus::Unknown);
+    let best = supers.book(id).unwrap().best(Side::Ask);
+    assert_eq!(best.map(|level| level.qty), Some(Volume(900)), "{best:?}");
+}

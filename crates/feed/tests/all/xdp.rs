@@ -746,3 +746,42 @@ fn a_quote_of_a_bbo_channel_is_the_top_of_its_book() {
         ("10.01".parse().unwrap(), Volume(100))
     );
 }
+
+/// One that ends beyond everything the lines have told of is of other numbers: taken, it would have every
+/// message up to there count as old.
+#[test]
+fn a_refresh_from_beyond_the_lines_is_not_taken() {
+    let mut feed = joined_late();
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
+    let mut events = Vec::new();
+    let whole = |number, last| {
+        let both = [
+            (DeliveryFlag::RefreshStart, number, 7, b"ONE"),
+            (DeliveryFlag::RefreshEnd, number + 3, 8, b"TWO"),
+        ];
+        both.map(|(flag, number, index, name)| {
+            let resting = resting(index, 100 + u64::from(index));
+            let (header, mapping) = (header(last), mapping(index, name, 6));
+            packet(
+                flag,
+                number,
+                SENT,
+                &[header.as_bytes(), mapping.as_bytes(), resting.as_bytes()],
+            )
+        })
+    };
+    for (number, last) in [(500, 5_000_000), (506, 13)] {
+        client.poll_ask(NOW, &mut feed);
+        for datagram in whole(number, last) {
+            client.on_packet(NOW, &datagram, &mut feed, &mut |e: &MarketEvent| events.push(*e));
+        }
+    }
+    let message = add(7, 14, 10_000_000);
+    let datagram = packet(DeliveryFlag::Original, 14, SENT, &[message.as_bytes()]);
+    let told = take(&mut feed, Line::A, &datagram);
+    assert_eq!((feed.state(), feed.next_seq()), (FeedState::Live, SeqNo(15)));
+    assert!(
+        told.iter()
+            .any(|e| e.kind == EventKind::Add && e.order_id.0 == 14)
+    );
+}

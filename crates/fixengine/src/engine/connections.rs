@@ -248,7 +248,7 @@ impl Engine {
                 let _ = sender.send(opened);
                 waker.wake();
             };
-            match std::thread::Builder::new().name("fix-connect".into()).spawn(open) {
+            match tickwire_runtime::affinity::beside("fix-connect", open) {
                 Ok(_) => outgoing.is_opening = true,
                 Err(e) => {
                     self.observer.warn(format_args!("no thread to connect by: {e}"));

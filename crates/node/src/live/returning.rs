@@ -92,6 +92,7 @@ pub(super) fn take_up<O: OrderOut, S: Strategy, const STAMPED: bool>(
         }
     }
     hot.sessions[session].returning = None;
+    hot.sessions[session].awaits_rest = false;
     for hosted in &mut hot.rule.hosted {
         if hosted.uses(session) {
             hosted.conductor.take_up_session(now);

@@ -7,12 +7,14 @@ use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, Order
 use tickwire_receive::hook::ArmingPoint;
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
-    ArmRefusal, Execution, LateExecution, QuoteReport, Removal, Strategy, place_of,
+    ArmRefusal, Execution, LateExecution, NUMBERS, QuoteReport, Removal, Strategy, place_of,
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
 use super::{Hosted, Live, Mark, arming, define, parts, rehearsing, returning, sides};
+use crate::fills::Fill;
 use crate::hot::{HotPath, OrderOut, OrderSession};
+use crate::record::{self, Origin};
 use crate::session::TakenUp;
 use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
@@ -32,6 +34,10 @@ impl<S: Strategy> Rule for Live<S> {
             Some(hosted) if self.hosted.len() > 1 => &hosted.name,
             _ => "the rule",
         }
+    }
+
+    fn own_name(&self, which: usize) -> &str {
+        self.hosted.get(which).map_or("", |hosted| &hosted.name)
     }
 
     fn stopped(&self, which: usize) -> Option<RiskReject> {
@@ -150,8 +156,9 @@ impl<S: Strategy> Rule for Live<S> {
     fn position(&self, _: Option<InstrumentId>) -> i64 {
         let of = |hosted: &Hosted<S>| -> i64 {
             let held = hosted.conductor.instruments();
-            held.map(|(id, ..)| hosted.conductor.positions().get(id).qty)
-                .sum()
+            let held = held.map(|(id, ..)| hosted.conductor.positions().get(id).qty);
+            let before = hosted.before.iter().map(|(_, late)| late.signed());
+            held.chain(before).sum()
         };
         self.hosted.iter().map(of).sum()
     }
@@ -215,6 +222,39 @@ impl<S: Strategy> Rule for Live<S> {
         Ok(Wants {
             consolidated: (!symbols.is_empty()).then_some((symbols.len() as u32, self.bits)),
         })
+    }
+
+    fn restore(&mut self, session: usize, fills: &[Fill<Origin>]) -> Result<(), Failure> {
+        let names = self.hosted.iter().map(|hosted| record::origin(&hosted.name));
+        let names: Vec<Symbol> = names.collect::<Result<_, _>>()?;
+        let twice = (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
+        if let Some(twice) = twice {
+            return Err(Failure::config(format!(
+                "trader.state: two strategies are called {}: positions are kept by their names",
+                names[twice]
+            )));
+        }
+        let place_of = |strategy: &Symbol| names.iter().position(|name| name == strategy);
+        for (strategy, symbol, held) in record::positions(fills) {
+            let is_here = place_of(&strategy).is_some_and(|at| self.hosted[at].uses(session));
+            if !is_here {
+                return Err(Failure::config(format!(
+                    "trader.state: strategy {strategy} holds {held} of {symbol}, and is not here, or does not trade over that session any more: \
+                     start it, or move the state away once nothing is held"
+                )));
+            }
+        }
+        for fill in fills {
+            if let Some(at) = place_of(&fill.source.strategy) {
+                let first = at as u64 * NUMBERS + 1;
+                let late = record::late(fill, (first, self.hosted[at].conductor.first_name()));
+                self.hosted[at].before.push((session, late));
+            }
+        }
+        for hosted in self.hosted.iter_mut().filter(|hosted| hosted.uses(session)) {
+            hosted.conductor.hold_what_is_sent_again();
+        }
+        Ok(())
     }
 
     fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
@@ -417,9 +457,14 @@ impl<S: Strategy> Rule for Live<S> {
         is_again: bool,
     ) -> bool {
         let mut is_booked = false;
+        // Where what was traded is kept, it is known whose it was.
+        let keeps = hot.sessions[session].record.is_some();
+        let owner = hot
+            .rule
+            .who(ClientOrderId(report.cl_ord_id.to_number().unwrap_or(0)));
         for at in 0..hot.rule.hosted.len() {
             let hosted = &hot.rule.hosted[at];
-            if is_booked || !hosted.uses(session) {
+            if is_booked || !hosted.uses(session) || (keeps && at != owner) {
                 continue;
             }
             let mut known = hosted.conductor.instruments();
@@ -442,6 +487,9 @@ impl<S: Strategy> Rule for Live<S> {
             is_booked = parts(hot, at, 0, |conductor, markets, port| {
                 conductor.on_late_execution(now, &late, markets, port)
             });
+            if is_booked && keeps && instrument.is_none() {
+                hot.rule.hosted[at].before.push((session, late));
+            }
         }
         hot.rule.share();
         is_booked

@@ -2,6 +2,7 @@
 //! without allocating.
 
 mod quoter_and_eye;
+mod restored;
 mod twins;
 
 use std::collections::BTreeMap;
@@ -313,6 +314,15 @@ fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
 
 /// The same in a process that was started at a time.
 fn two_feeds_from(strategies: Vec<Hosting<Told>>, started: Nanos) -> Hot {
+    two_feeds_behind(strategies, started, |_| {})
+}
+
+/// The same behind processes whose state `restore` hands over.
+fn two_feeds_behind(
+    strategies: Vec<Hosting<Told>>,
+    started: Nanos,
+    restore: impl FnOnce(&mut Live<Told>),
+) -> Hot {
     let clock = Clock::calibrate();
     let books = || {
         Books::new(BooksConfig {
@@ -327,6 +337,7 @@ fn two_feeds_from(strategies: Vec<Hosting<Told>>, started: Nanos) -> Hot {
     let mut live = Live::hosting(strategies);
     let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
     let wants = live.prepare(&sources, &routes(), 4, started).expect("it fits");
+    restore(&mut live);
     live.set_session(0, true);
     live.set_session(1, true);
     let mut hot = memory::memory_path_of(MemoryOut::new(), books(), live, clock.clone()).expect("it logs on");

@@ -11,7 +11,9 @@ use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{ArmRefusal, Execution};
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
+use crate::fills::Fill;
 use crate::hot::{HotPath, OrderOut};
+use crate::record::Origin;
 use crate::session::TakenUp;
 use tickwire_console::failure::Failure;
 
@@ -26,6 +28,8 @@ pub trait Rule: Sized {
     }
     /// What one of them is called in messages.
     fn name(&self, which: usize) -> &str;
+    /// By what name the positions of one of them are kept.
+    fn own_name(&self, which: usize) -> &str;
     /// Which control has stopped one of them.
     fn stopped(&self, which: usize) -> Option<RiskReject>;
     /// Whether the kill switch is on.
@@ -81,6 +85,12 @@ pub trait Rule: Sized {
         instruments: u32,
         started: Nanos,
     ) -> Result<Wants, Failure>;
+    /// What rules of processes before this one have traded over a session: it is held as soon as its
+    /// instruments are known, and so is what the venue sends again of theirs.
+    ///
+    /// # Errors
+    /// A rule holds something that is not among these.
+    fn restore(&mut self, session: usize, fills: &[Fill<Origin>]) -> Result<(), Failure>;
     /// The run begins.
     fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);
     /// Time has passed.

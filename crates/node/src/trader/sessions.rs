@@ -1,13 +1,16 @@
 //! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a
 //! lost one is taken up again.
 
-use tickwire_fix::{Again, DisconnectReason, Encoder, ExecutionReport, OrderCancelRequest, Reason, Stamp};
-use tickwire_market::{ClientOrderId, EventSink, Nanos, Side};
+use tickwire_fix::{
+    Again, DisconnectReason, Encoder, ExecutionReport, OrderCancelRequest, Reason, Stamp, Store,
+};
+use tickwire_market::{ClientOrderId, EventSink, Nanos, SeqNo, Side};
 use tickwire_runtime::wait::Waiter;
+use tickwire_trading::ReportKind;
 
 use super::stop::{self, Stopping};
 use super::{End, Rule, Trader};
-use crate::answers::Heard;
+use crate::answers::{self, Heard};
 use crate::controls::check_venue_cancels;
 use crate::host::{self, Line};
 use crate::hot::HotPath;
@@ -245,6 +248,7 @@ where
             }
             Some(Returning::Confirming) if open == 0 && self.stops[line].stopping.is_none() => {
                 session.returning = None;
+                session.awaits_rest = false;
                 R::on_session(&mut self.host.path, line, true, now);
                 R::settle(&mut self.host.path, now);
                 self.host.lines[line].link.say(format!(
@@ -434,8 +438,16 @@ where
     /// What a venue has of an order that it was asked about.
     fn status_report(&mut self, line: usize, now: Nanos, report: &ExecutionReport) {
         let (found, reports) = stop::compare(&self.host.path.rule, line, report);
-        for report in reports.iter().flatten() {
-            let _ = R::on_report(&mut self.host.path, line, now, report);
+        for told in reports.iter().flatten() {
+            let done = R::on_report(&mut self.host.path, line, now, told);
+            // What traded unheard is held from now on, and in the next process.
+            if let (Ok(_), ReportKind::Filled { qty, price, .. } | ReportKind::Broken { qty, price, .. }) =
+                (done, told.kind)
+            {
+                let path = &mut self.host.path;
+                let seq = SeqNo(path.sessions[line].fix.store().next_in().saturating_sub(1));
+                answers::keep(path, line, now, seq, report, (qty, price));
+            }
         }
         if let Some(stopping) = &self.stops[line].stopping
             && let Some(id) = stop::lives_on(&self.host.path.rule, line, report)

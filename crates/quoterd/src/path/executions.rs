@@ -8,7 +8,7 @@ use tickwire_trading::strategy::{ExecutionId, LateExecution};
 use tickwire_trading::{Ladders, Pricing, QuoterTrade, TradeOf};
 
 use super::QuotePath;
-use crate::fills::Recovered;
+use tickwire_node::fills::{self, Recovered};
 
 /// What traded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,26 @@ pub enum Source {
     Eye,
     /// A hedge in the underlying.
     Hedge,
+}
+
+impl fills::Source for Source {
+    fn put(&self, line: &mut String) -> std::fmt::Result {
+        line.push_str(match self {
+            Source::Quote => "quote",
+            Source::Eye => "eye",
+            Source::Hedge => "hedge",
+        });
+        Ok(())
+    }
+
+    fn read(text: &str) -> Option<Source> {
+        Some(match text {
+            "quote" => Source::Quote,
+            "eye" => Source::Eye,
+            "hedge" => Source::Hedge,
+            _ => return None,
+        })
+    }
 }
 
 /// What happened to our quotes and orders, for whoever keeps positions.
@@ -124,7 +144,7 @@ impl<T: Trades> Pricing for Handed<T> {
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that
     /// are not quoted any more, contracts bought or sold.
-    pub fn restore(&mut self, recovered: &Recovered) -> u64 {
+    pub fn restore(&mut self, recovered: &Recovered<Source>) -> u64 {
         let mut elsewhere = 0;
         for fill in &recovered.fills {
             let (quote, contracts) = (self.quote_by_name(&fill.symbol), fill.signed());
@@ -154,6 +174,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 (Source::Quote, Some(quote)) => self.maker_mut().hold(quote, contracts, paid),
                 (Source::Eye, Some(quote)) => self.maker_mut().hold_of_eye(quote, contracts, paid),
             }
+        }
+        for fill in recovered.since_numbers_began() {
             if let Some(exec) = ExecutionId::new(fill.exec.as_bytes()) {
                 self.hot.sessions[0].once.remember(exec);
             }

@@ -14,7 +14,6 @@ use super::volatilities::Times;
 use super::{Ask, Priced, REST, Shared, Wish};
 use crate::account::{Account, View};
 use crate::config::MarketSection;
-use crate::fills::{Fill, FillsFile};
 use crate::news::News;
 use crate::path::{Source, Traded};
 use crate::plausible::{self, Sight};
@@ -22,6 +21,7 @@ use crate::pricer::{Exposure, NEAR_HALF_TICKS, Pricer};
 use tickwire_console::failure::Failure;
 use tickwire_desk::risk;
 use tickwire_desk::vol::{self, Begun};
+use tickwire_node::fills::{Fill, FillsFile};
 
 /// How often the account is valued.
 const VALUE_NS: u64 = Nanos::SECOND;
@@ -316,7 +316,7 @@ impl Work {
     }
 
     /// Counts a fill of a process before this one. One in an option that is not quoted any more has no place.
-    pub(super) fn restore(&mut self, fill: &Fill) {
+    pub(super) fn restore(&mut self, fill: &Fill<Source>) {
         let place = self.kept.names.iter().position(|name| *name == fill.symbol);
         let quote = match (fill.source, place) {
             (Source::Hedge, _) => u16::MAX,

@@ -83,7 +83,9 @@ impl Spooled {
         let file = created.map_err(failed)?;
         let mut copy = file.try_clone().map_err(failed)?;
         // On a thread of its own: a read that waits for a pipe does not look at the stop flag.
-        let copying = std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut copy));
+        let copying =
+            tickwire_runtime::affinity::beside("spool", move || io::copy(&mut io::stdin().lock(), &mut copy))
+                .map_err(failed)?;
         while !copying.is_finished() {
             if let Some(reason) = stop.reason() {
                 return Err(Failure::interrupted(format!(

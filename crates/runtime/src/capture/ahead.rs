@@ -3,7 +3,6 @@
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread;
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 1 << 18;
@@ -54,7 +53,7 @@ impl Ahead {
         let (filled, pieces) = sync_channel(PIECES);
         let (spent, empty) = channel();
         let run = move || fill(input, &filled, &empty);
-        thread::Builder::new().name("decompression".into()).spawn(run)?;
+        crate::affinity::beside("decompression", run)?;
         self.state = State::Running { pieces, spent };
         Ok(())
     }

@@ -373,9 +373,9 @@ impl FromFile {
         }
         let table = self.table.clone();
         let (tell, hears) = channel();
-        let thread = std::thread::Builder::new().name("reload".into());
         // Who hears is there until it has heard.
-        let started = thread.spawn(move || drop(tell.send(program_of(&table))));
+        let started =
+            tickwire_runtime::affinity::beside("reload", move || drop(tell.send(program_of(&table))));
         match started {
             Ok(_) => self.coming = Some(hears),
             Err(e) => self.told(&format!("is not reloaded: cannot start a thread: {e}")),

@@ -142,7 +142,8 @@ pub(crate) struct Slot {
     near: [Price; 2],
     /// Those that are near enough to the older anchor.
     undrifted: [Price; 2],
-    /// What it was: the older one is compared with, the newer one takes its place.
+    /// What it was: the older one is compared with, the newer one takes its place. Before there is one, the
+    /// price of the last trade, which what is held is valued at.
     anchors: [Price; 2],
     anchored: Nanos,
     /// When the bucket of messages will be full again.
@@ -586,13 +587,25 @@ impl Controls {
     /// What a strategy has traded before, or holds no more: without counting as an execution.
     pub fn hold(&mut self, strategy: StrategyId, slot: usize, traded: (Side, Qty, Price)) {
         self.book(strategy, slot, traded);
-        self.review();
+        // What was traded one by one before is judged together, with the first mid price.
+        if self.mid(slot).is_some() {
+            self.review();
+        }
     }
 
     fn book(&mut self, strategy: StrategyId, at: usize, (side, qty, price): (Side, Qty, Price)) {
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
+        if slot.mid.is_none() {
+            // Nobody has seen a market: what is held is worth what the last trade says.
+            let last = core::mem::replace(&mut slot.anchors[0], price);
+            for (account, held) in self.accounts.iter_mut().zip(slot.held) {
+                let gain = worth(price, last, held, slot.point);
+                account.gain = account.gain.saturating_add(gain);
+                self.gain = self.gain.saturating_add(gain);
+            }
+        }
         let signed = sign(side) * i64::from(qty.0);
         let held = &mut slot.held[strategy as usize];
         let before = held.unsigned_abs();
@@ -625,6 +638,7 @@ impl Controls {
         };
         let config = &self.config;
         let before = slot.mid.replace(mid);
+        let (is_first, last) = (before.is_none(), slot.anchors[0]);
         if before.is_none() || now.since(slot.anchored) >= config.drift_ns {
             let older = if before.is_none() { mid } else { slot.anchors[1] };
             slot.anchors = [older, mid];
@@ -641,8 +655,8 @@ impl Controls {
             Some(bp) => around(mid, bp, config.band_min),
         };
         slot.near = [least.max(slot.undrifted[0]), most.min(slot.undrifted[1])];
-        let before = before.unwrap_or(mid);
-        if before == mid || slot.held == [0; 3] {
+        let before = before.unwrap_or(last);
+        if !is_first && (before == mid || slot.held == [0; 3]) {
             return;
         }
         for (account, held) in self.accounts.iter_mut().zip(slot.held) {

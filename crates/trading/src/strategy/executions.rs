@@ -120,9 +120,11 @@ impl Once {
         self.booked = seq;
     }
 
-    /// The venue's numbers begin anew: what comes next has not been here, whatever its number.
+    /// The venue's numbers begin anew: what comes next has not been here, whatever its number or its name,
+    /// which is one of a day.
     pub fn begin_anew(&mut self) {
         self.booked = SeqNo(0);
+        self.recent = [ExecutionId::NONE; RECENT];
     }
 
     /// Executions that had been booked before, left out.
@@ -138,8 +140,14 @@ impl<S: Strategy> Conductor<S> {
         self.state.execution = execution;
     }
 
-    /// An execution that fits no order and no quote. Unless the strategy books it, the position is not known,
-    /// and the kill switch goes on.
+    /// Executions that the venue sends again, of a process before this one, are held although the strategy
+    /// says nothing of them: their owner knows whose they are ([`Conductor::on_late_execution`]).
+    pub fn hold_what_is_sent_again(&mut self) {
+        self.state.reconciling.holds_again = true;
+    }
+
+    /// An execution that fits no order and no quote. Unless the strategy books it, or it is one of
+    /// [`Conductor::hold_what_is_sent_again`], the position is not known, and the kill switch goes on.
     pub fn on_late_execution(
         &mut self,
         now: Nanos,
@@ -158,6 +166,7 @@ impl<S: Strategy> Conductor<S> {
                 is_booked = s.on_late_execution(ctx, late);
             },
         );
+        is_booked |= self.state.reconciling.holds_again && late.is_again;
         match is_booked {
             true => self.hold(late),
             false => self.state.risk.kill(),

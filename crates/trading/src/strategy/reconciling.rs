@@ -34,6 +34,8 @@ pub(super) struct Reconciling {
     asked: Option<Question>,
     compared: u64,
     differences: u64,
+    /// Executions that are sent again are held, see [`Conductor::hold_what_is_sent_again`].
+    pub(super) holds_again: bool,
 }
 
 impl Reconciling {
