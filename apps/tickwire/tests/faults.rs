@@ -30,6 +30,20 @@ fn told(program: &str, socket: &Path, word: &str) -> Option<String> {
         .then(|| String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
+/// What the lines of a record of fills come to.
+fn net(record: &str) -> i64 {
+    let of = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let qty = |sign: i64| fields.get(5)?.parse::<i64>().ok().map(|qty| sign * qty);
+        match (fields[0], fields.get(4)) {
+            ("fill", Some(&"buy")) => qty(1),
+            ("fill", Some(&"sell")) => qty(-1),
+            _ => None,
+        }
+    };
+    record.lines().filter_map(of).sum()
+}
+
 /// Open orders and quoted sides of a client, as the exchange has them.
 fn live(desk: &Path, client: &str) -> u64 {
     let said = status(desk).unwrap_or_default();
@@ -886,36 +900,45 @@ fn a_trader_that_is_killed_goes_on_with_what_it_held() {
     assert_eq!(live(&desk, "TRADER"), 0);
 
     // A venue that keeps no numbers of it: what traded behind the last line is not sent again.
-    config["order_entry"]["trader_comp_id"] = "SECOND".into();
-    let trader = config["trader"].as_table_mut().expect("a section");
-    trader.insert("state".into(), "second".into());
-    trader.remove("risk");
-    let second = folder.file("second.toml", config.to_string());
-    let mut trader = start(&folder, "trade", &second);
-    let held = wait_for("a fill", || {
-        let status = status(&own)?;
-        (position(&status) > 0).then(|| position(&status))
-    });
-    trader.0.kill().expect("it can be killed");
-    trader.0.wait().expect("a child can be waited for");
-    let is_stopped = || {
-        let status = status(&own)?;
-        let is_stopped = is_up(&status) && status["state"] == "killed";
-        (is_stopped && position(&status) >= held && status["orders"] == 0).then_some(())
-    };
-    let mut trader = start(&folder, "trade", &second);
-    wait_for("the kill switch", is_stopped);
-    signal("INT", trader.0.id());
-    trader.wait(PATIENCE).expect("it ends");
-    // Started once more: that is nobody's word.
-    let mut trader = start(&folder, "trade", &second);
-    wait_for("the kill switch again", is_stopped);
-    told("trade", &own, "resume").expect("it answers");
-    wait_for("orders again", || {
-        (status(&own)?["orders"].as_u64() > Some(0)).then_some(())
-    });
-    signal("INT", trader.0.id());
-    trader.wait(PATIENCE).expect("it ends");
+    for (name, has_lines) in [("SECOND", true), ("THIRD", false)] {
+        config["order_entry"]["trader_comp_id"] = name.into();
+        let trader = config["trader"].as_table_mut().expect("a section");
+        trader.insert("state".into(), name.into());
+        trader.remove("risk");
+        let file = folder.file(&format!("{name}.toml"), config.to_string());
+        let fills = folder.0.join(name).join("order_entry/fills");
+        let mut trader = start(&folder, "trade", &file);
+        let is_written = || {
+            let text = std::fs::read_to_string(&fills).ok()?;
+            (net(&text) > 0).then_some(())
+        };
+        wait_for("a fill, and its line", is_written);
+        trader.0.kill().expect("it can be killed");
+        trader.0.wait().expect("a child can be waited for");
+        if !has_lines {
+            // As if it had been killed before it wrote the first one.
+            std::fs::write(&fills, "").expect("the record");
+        }
+        let held = net(&std::fs::read_to_string(&fills).expect("the record"));
+        let is_stopped = || {
+            let status = status(&own)?;
+            let is_stopped = is_up(&status) && status["state"] == "killed";
+            (is_stopped && position(&status) == held && status["orders"] == 0).then_some(())
+        };
+        let mut trader = start(&folder, "trade", &file);
+        wait_for("the kill switch", is_stopped);
+        signal("INT", trader.0.id());
+        trader.wait(PATIENCE).expect("it ends");
+        // Started once more: that is nobody's word.
+        let mut trader = start(&folder, "trade", &file);
+        wait_for("the kill switch again", is_stopped);
+        told("trade", &own, "resume").expect("it answers");
+        wait_for("orders again", || {
+            (status(&own)?["orders"].as_u64() > Some(0)).then_some(())
+        });
+        signal("INT", trader.0.id());
+        trader.wait(PATIENCE).expect("it ends");
+    }
 
     signal("INT", exchange.0.id());
     exchange.wait(PATIENCE).expect("it ends");
@@ -923,19 +946,7 @@ fn a_trader_that_is_killed_goes_on_with_what_it_held() {
     let text = std::fs::read_to_string(&fills).expect("the record");
     let ended = text.lines().last().is_some_and(|line| line.starts_with("ended,"));
     assert!(ended, "{text}");
-    let net: i64 = text
-        .lines()
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split(',').collect();
-            let qty = |sign: i64| fields[5].parse::<i64>().ok().map(|qty| sign * qty);
-            match (fields[0], fields.get(4)) {
-                ("fill", Some(&"buy")) => qty(1),
-                ("fill", Some(&"sell")) => qty(-1),
-                _ => None,
-            }
-        })
-        .sum();
-    assert_eq!(position(&last), net, "{}", said(&folder, "trade"));
+    assert_eq!(position(&last), net(&text), "{}", said(&folder, "trade"));
     let journal = folder.0.join("journal");
     let [fills, journal] = [&fills, &journal].map(|path| path.to_str().expect("a path of text"));
     let agree = run(&[

@@ -78,6 +78,12 @@ pub trait Store {
     fn next_out(&self) -> u64;
     /// Sequence number of the next message expected; 1 in a new store.
     fn next_in(&self) -> u64;
+    /// The number that the peer's next Logon has at least: more than [`Store::next_in`] where messages that
+    /// were taken once are asked for again. A Logon below it is too low, as the peer has begun its numbers
+    /// anew.
+    fn reached(&self) -> u64 {
+        self.next_in()
+    }
     /// Sets the first; called for every message sent that is not appended.
     fn set_next_out(&mut self, seq: u64);
     /// Sets the second; called for every message accepted.
@@ -118,6 +124,10 @@ impl<T: Store + ?Sized> Store for Box<T> {
 
     fn next_in(&self) -> u64 {
         (**self).next_in()
+    }
+
+    fn reached(&self) -> u64 {
+        (**self).reached()
     }
 
     fn set_next_out(&mut self, seq: u64) {

@@ -197,6 +197,11 @@ impl FillsFile {
         }
     }
 
+    /// A process begins: that the one before it had ended holds no more. To be written before it trades.
+    pub fn begun(&mut self) {
+        put(&mut self.pending, |line| write!(line, "heard,{}", self.heard));
+    }
+
     /// The process ends: every message up to this number is accounted for, and nothing is open.
     pub fn ended(&mut self, seq: u64) {
         put(&mut self.pending, |line| write!(line, "ended,{seq}"));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use tickwire_book::Books;
-use tickwire_fix::{MemoryStore, NotKept, Session, SessionConfig, Status, Store, StoreFailed};
+use tickwire_fix::{MemoryStore, Session, SessionConfig, Status, Store};
 use tickwire_kernelpath::{NotArmed, Shooting, Waits};
 use tickwire_lab::{Departed, Probes, Stage};
 use tickwire_market::{
@@ -23,6 +23,7 @@ use tickwire_trading::BestOffer;
 use tickwire_trading::strategy::{Consolidated, Once};
 
 use crate::departures::Departure;
+use crate::entry_store::EntryStore;
 use crate::gather::Gathered;
 use crate::live::Live;
 use crate::record::Record;
@@ -116,105 +117,6 @@ pub trait OrderOut {
 
 /// A session of orders and quotes: its store may outlive the process.
 pub type EntrySession = Session<EntryStore>;
-
-/// Where an order entry session has its numbers.
-pub enum EntryStore {
-    /// In memory: they end with the process.
-    Memory(MemoryStore),
-    /// Wherever else: in a file, most often.
-    Lasting(Box<dyn Store + Send>),
-}
-
-impl Store for EntryStore {
-    #[inline]
-    fn next_out(&self) -> u64 {
-        match self {
-            EntryStore::Memory(store) => store.next_out(),
-            EntryStore::Lasting(store) => store.next_out(),
-        }
-    }
-
-    #[inline]
-    fn next_in(&self) -> u64 {
-        match self {
-            EntryStore::Memory(store) => store.next_in(),
-            EntryStore::Lasting(store) => store.next_in(),
-        }
-    }
-
-    #[inline]
-    fn set_next_out(&mut self, seq: u64) {
-        match self {
-            EntryStore::Memory(store) => store.set_next_out(seq),
-            EntryStore::Lasting(store) => store.set_next_out(seq),
-        }
-    }
-
-    #[inline]
-    fn set_next_in(&mut self, seq: u64) {
-        match self {
-            EntryStore::Memory(store) => store.set_next_in(seq),
-            EntryStore::Lasting(store) => store.set_next_in(seq),
-        }
-    }
-
-    fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed> {
-        match self {
-            EntryStore::Memory(store) => store.append(seq, message),
-            EntryStore::Lasting(store) => store.append(seq, message),
-        }
-    }
-
-    fn get(&mut self, seq: u64) -> Option<&[u8]> {
-        match self {
-            EntryStore::Memory(store) => store.get(seq),
-            EntryStore::Lasting(store) => store.get(seq),
-        }
-    }
-
-    fn next_kept(&mut self, from: u64) -> Option<u64> {
-        match self {
-            EntryStore::Memory(store) => store.next_kept(from),
-            EntryStore::Lasting(store) => store.next_kept(from),
-        }
-    }
-
-    fn not_kept(&self, from: u64, to: u64) -> Option<NotKept> {
-        match self {
-            EntryStore::Memory(store) => store.not_kept(from, to),
-            EntryStore::Lasting(store) => store.not_kept(from, to),
-        }
-    }
-
-    #[inline]
-    fn settle(&mut self) -> Result<(), StoreFailed> {
-        match self {
-            EntryStore::Memory(store) => store.settle(),
-            EntryStore::Lasting(store) => store.settle(),
-        }
-    }
-
-    fn reset(&mut self) {
-        match self {
-            EntryStore::Memory(store) => store.reset(),
-            EntryStore::Lasting(store) => store.reset(),
-        }
-    }
-
-    fn period(&self) -> Nanos {
-        match self {
-            EntryStore::Memory(store) => store.period(),
-            EntryStore::Lasting(store) => store.period(),
-        }
-    }
-
-    fn set_period(&mut self, start: Nanos) {
-        match self {
-            EntryStore::Memory(store) => store.set_period(start),
-            EntryStore::Lasting(store) => store.set_period(start),
-        }
-    }
-}
 
 /// A session with numbers of its own, in memory.
 pub fn session_in_memory(config: SessionConfig) -> EntrySession {

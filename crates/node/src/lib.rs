@@ -76,6 +76,7 @@ static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::
 pub mod answers;
 pub mod controls;
 pub mod departures;
+pub mod entry_store;
 pub mod fills;
 mod gather;
 pub mod host;

@@ -22,6 +22,7 @@ use tickwire_market::{ClientOrderId, Nanos, Price, Qty, SeqNo, Side, Symbol};
 use tickwire_runtime::spsc::{Consumer, Producer, ring};
 use tickwire_trading::strategy::{LateExecution, is_name_of_quote, whose};
 
+use crate::entry_store::EntryStore;
 use crate::fills::{self, Fill, FillsFile, Recovered};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
@@ -163,7 +164,7 @@ pub struct Kept {
     /// What a process before this one has traded, and how far it had heard the venue.
     pub recovered: Recovered<Origin>,
     /// Where the session has its numbers: the venue is asked for everything behind the last line.
-    pub store: Box<dyn Store + Send>,
+    pub store: EntryStore,
     file: FillsFile,
 }
 
@@ -182,7 +183,7 @@ impl Kept {
         let folder = folder.join(session);
         let (file, recovered) = FillsFile::open::<Origin>(&folder.join("fills"), "trader")?;
         let console = crate::voice::console();
-        let mut store = tickwire_fixengine::store::lasting(
+        let store = tickwire_fixengine::store::lasting(
             &folder.join("session.store"),
             STORE_BYTES,
             identity,
@@ -199,8 +200,7 @@ impl Kept {
             )));
         }
         // What was taken and is in no line is asked for again.
-        let next_in = store.next_in().min(recovered.heard + 1);
-        store.set_next_in(next_in);
+        let store = EntryStore::lasting(store, recovered.heard);
         Ok(Kept {
             recovered,
             store,
@@ -275,7 +275,7 @@ impl Recorder {
     /// nothing may be traded.
     ///
     /// # Errors
-    /// A name that a line cannot have; the thread cannot be started.
+    /// A name that a line cannot have; a file cannot be written; the thread cannot be started.
     pub fn start(
         files: Vec<FillsOf>,
         names: &[&str],
@@ -286,7 +286,16 @@ impl Recorder {
         let halt = Arc::new(AtomicBool::new(false));
         let mut records = Vec::with_capacity(files.len());
         let mut kept = Vec::with_capacity(files.len());
-        for FillsOf { file, is_in_doubt } in files {
+        for of in files {
+            let FillsOf {
+                mut file,
+                is_in_doubt,
+                has_ended,
+            } = of;
+            if has_ended {
+                file.begun();
+                file.flush()?;
+            }
             let (producer, consumer) = ring(WAITING_MAX);
             let heard = Arc::new(AtomicU64::new(0));
             records.push(Record {
@@ -328,13 +337,18 @@ impl Drop for Recorder {
 pub struct FillsOf {
     file: FillsFile,
     is_in_doubt: bool,
+    has_ended: bool,
 }
 
 impl Kept {
     /// The file for [`Recorder::start`], and the rest.
-    pub fn split(self) -> (FillsOf, Recovered<Origin>, Box<dyn Store + Send>) {
-        let (file, is_in_doubt) = (self.file, self.recovered.is_in_doubt);
-        (FillsOf { file, is_in_doubt }, self.recovered, self.store)
+    pub fn split(self) -> (FillsOf, Recovered<Origin>, EntryStore) {
+        let of = FillsOf {
+            file: self.file,
+            is_in_doubt: self.recovered.is_in_doubt,
+            has_ended: self.recovered.has_ended,
+        };
+        (of, self.recovered, self.store)
     }
 }
 
@@ -530,9 +544,14 @@ mod tests {
         put(&mut record, 1, 2, &report(81, Side::Bid, false));
         record.ended(3);
         drop(recorder);
-        let (found, next_in, ..) = process(&folder);
+        let (found, next_in, recorder, _) = process(&folder);
         assert_eq!((found.heard, found.last_fill(), next_in), (3, 2, 4));
         assert!(found.has_ended && found.fills.len() == 4);
+        // It is torn off before it has written anything.
+        drop(recorder);
+        let (found, next_in, ..) = process(&folder);
+        assert_eq!((found.heard, found.last_fill(), next_in), (3, 2, 4));
+        assert!(!found.has_ended && found.fills.len() == 4);
         let _ = std::fs::remove_dir_all(&folder);
     }
 
@@ -573,13 +592,18 @@ mod tests {
         let (_, _, recorder, record) = process(&folder);
         record.heard(12);
         drop(recorder);
-        let mut kept = Kept::open(&folder, "one", "FIX.4.4 A B").expect("it opens");
+        let kept = Kept::open(&folder, "one", "FIX.4.4 A B").expect("it opens");
         assert!(
             Kept::open(&folder, "one", "FIX.4.4 A B").is_err(),
             "one process at a time"
         );
-        kept.store.set_next_in(12);
         drop(kept);
+        let store = folder.join("one/session.store");
+        let console = crate::voice::console();
+        let mut store = tickwire_fixengine::store::lasting(&store, STORE_BYTES, "FIX.4.4 A B", &console)
+            .expect("it opens");
+        store.set_next_in(12);
+        drop(store);
         let Err(refused) = Kept::open(&folder, "one", "FIX.4.4 A B") else {
             panic!("it was opened");
         };

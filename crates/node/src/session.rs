@@ -131,17 +131,7 @@ impl<O: OrderOut, const STAMPED: bool, R: Rule> HotPath<O, STAMPED, R> {
                         if let Some(record) = &mut own.record {
                             record.begin_anew();
                         }
-                        if std::mem::take(&mut own.awaits_rest) {
-                            if let Some(record) = &mut own.record {
-                                record.doubt(true);
-                            }
-                            self.rule.kill();
-                            tickwire_console::warn(format_args!(
-                                "ALERT: a process before this one ended with orders that may have been open, and the venue has begun its numbers anew: \
-                                 what traded since is not sent again, and the position may be another; the kill switch is on: compare with the \
-                                 venue (`tickwire reconcile`), then `resume`"
-                            ));
-                        }
+                        self.doubt_the_rest(session);
                     }
                     let own = &self.sessions[session];
                     if own.returning.is_some() || self.rule.ends_with_session(session) {
@@ -172,6 +162,24 @@ impl<O: OrderOut, const STAMPED: bool, R: Rule> HotPath<O, STAMPED, R> {
         }
     }
 
+    /// The venue begins its numbers anew: if a process before this one was torn off, what it traded since is
+    /// not sent again, and nothing is traded before somebody has compared.
+    pub(crate) fn doubt_the_rest(&mut self, session: usize) {
+        let own = &mut self.sessions[session];
+        if !std::mem::take(&mut own.awaits_rest) {
+            return;
+        }
+        if let Some(record) = &mut own.record {
+            record.doubt(true);
+        }
+        self.rule.kill();
+        tickwire_console::warn(format_args!(
+            "ALERT: a process before this one ended with orders that may have been open, and the venue has begun its numbers anew: what \
+             traded since is not sent again, and the position may be another; the kill switch is on: compare with the venue \
+             (`tickwire reconcile`), then `resume`"
+        ));
+    }
+
     /// Nothing more is done: what sessions have in hand still is heard, and told to who keeps what was
     /// traded. Whether nothing is open.
     pub(crate) fn end_sessions(&mut self, now: Nanos) -> bool {
@@ -179,7 +187,9 @@ impl<O: OrderOut, const STAMPED: bool, R: Rule> HotPath<O, STAMPED, R> {
         for session in 0..self.sessions.len() {
             while self.next_said(session, now, &mut named).is_some() {}
         }
-        let is_clean = self.rule.open(None) == 0;
+        // Of a process that was torn off, nobody knows before the venue has said what it had.
+        let is_known = !self.sessions.iter().any(|session| session.awaits_rest);
+        let is_clean = is_known && self.rule.open(None) == 0;
         self.sessions
             .iter()
             .for_each(|session| session.note_heard(is_clean));

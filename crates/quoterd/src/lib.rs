@@ -79,6 +79,7 @@ pub use sample::text as demo_text;
 
 use opening::{Opening, State};
 use path::lasting_session;
+use tickwire_node::entry_store::EntryStore;
 
 /// Of the session's store when it is new: nothing is kept for resends.
 const STORE_BYTES: usize = 1 << 20;
@@ -161,7 +162,7 @@ impl Run<'_> {
         };
         let (mut file, mut recovered) = FillsFile::open(&folder.join("fills"), "quoter")?;
         let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
-        let mut store = tickwire_fixengine::store::lasting(
+        let store = tickwire_fixengine::store::lasting(
             &folder.join("session.store"),
             STORE_BYTES,
             &identity,
@@ -174,14 +175,14 @@ impl Run<'_> {
             recovered.begin_anew();
         }
         // What was taken and is in no line is asked for again.
-        let next_in = store.next_in().min(recovered.heard + 1);
-        store.set_next_in(next_in);
+        let store = EntryStore::lasting(store, recovered.heard);
         if !self.is_child {
             eprintln!(
-                "state {}: {} fills, next out {}, next in {next_in}{}",
+                "state {}: {} fills, next out {}, next in {}{}",
                 folder.display(),
                 recovered.fills.len(),
                 store.next_out(),
+                store.next_in(),
                 match recovered.torn {
                     0 => String::new(),
                     torn => format!("; {torn} bytes of a line that was not whole were cut"),

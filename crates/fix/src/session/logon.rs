@@ -3,6 +3,7 @@
 //! NextExpectedMsgSeqNum as in FIX 4.4, volume 2, "Extended features for FIX session and FIX connection
 //! initiation".
 
+use super::receiving::too_low_text;
 use super::{Core, DisconnectReason, Event, Gap, Handed, Outcome, Resend, Session, Status, handed_out};
 use crate::config::{CancelOn, Role};
 use crate::decode::Message;
@@ -355,8 +356,9 @@ impl Core<dyn Store + '_> {
                 self.store.set_next_out(2); // our Logon, already sent, counts as the first message
             }
         }
-        if seq < self.store.next_in() && !h.poss_dup {
-            return self.too_low(m, h, seq);
+        let reached = self.store.reached();
+        if seq < reached && !h.poss_dup {
+            return self.too_low(m, h, (seq, reached));
         }
         let next_out = self.store.next_out();
         if let Some(n) = terms.next_expected
@@ -500,7 +502,7 @@ impl Core<dyn Store + '_> {
     /// A Logout with a number that is too low: confirmed without a word, as elsewhere, but the owner is told
     /// that numbers do not fit, and they are not reset as after a logout in good order.
     pub(super) fn on_low_logout(&mut self, seq: u64) -> Outcome {
-        let text = self.too_low_text(seq);
+        let text = too_low_text(seq, self.store.next_in());
         if self.status != Status::LogoutSent {
             self.send_logout(&Reason::EMPTY);
         }

@@ -150,7 +150,7 @@ impl<S: Store> Core<S> {
                     self.seldom().on_resend_request(m, seq);
                     Outcome::Done
                 }
-                _ => self.seldom().too_low(m, h, seq),
+                _ => self.seldom().too_low(m, h, (seq, expected)),
             };
         }
         if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
@@ -272,9 +272,14 @@ impl Core<dyn Store + '_> {
         Outcome::Done
     }
 
-    pub(super) fn too_low(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
+    pub(super) fn too_low(
+        &mut self,
+        m: &Message<'_>,
+        h: &Header<'_>,
+        (seq, expected): (u64, u64),
+    ) -> Outcome {
         if !h.poss_dup {
-            let text = self.too_low_text(seq);
+            let text = too_low_text(seq, expected);
             self.logout_and_disconnect(DisconnectReason::SequenceTooLow, text.as_str());
             return Outcome::Done;
         }
@@ -289,13 +294,6 @@ impl Core<dyn Store + '_> {
             None | Some(_) => {} // already received
         }
         Outcome::Done
-    }
-
-    pub(super) fn too_low_text(&self, seq: u64) -> Reason {
-        let mut text = Reason::EMPTY;
-        let expected = self.store.next_in();
-        let _ = write!(text, "MsgSeqNum too low, expecting {expected} but received {seq}");
-        text
     }
 
     /// The next message is `next_in`.
@@ -450,4 +448,10 @@ impl Core<dyn Store + '_> {
         }
         Outcome::Done
     }
+}
+
+pub(super) fn too_low_text(seq: u64, expected: u64) -> Reason {
+    let mut text = Reason::EMPTY;
+    let _ = write!(text, "MsgSeqNum too low, expecting {expected} but received {seq}");
+    text
 }

@@ -209,3 +209,102 @@ fn a_message_that_the_store_does_not_take_is_refused_alone() {
     assert_eq!(server.status(), Status::Active);
     send(&mut server, 1).unwrap();
 }
+
+/// Takes 3 to 5 again, which it had taken once.
+struct TakesAgain {
+    store: MemoryStore,
+    reached: u64,
+}
+
+impl Store for TakesAgain {
+    fn next_out(&self) -> u64 {
+        self.store.next_out()
+    }
+
+    fn next_in(&self) -> u64 {
+        self.store.next_in()
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.max(self.next_in())
+    }
+
+    fn set_next_out(&mut self, seq: u64) {
+        self.store.set_next_out(seq);
+    }
+
+    fn set_next_in(&mut self, seq: u64) {
+        self.store.set_next_in(seq);
+    }
+
+    fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed> {
+        self.store.append(seq, message)
+    }
+
+    fn get(&mut self, seq: u64) -> Option<&[u8]> {
+        self.store.get(seq)
+    }
+
+    fn reset(&mut self) {
+        (self.reached, _) = (1, self.store.reset());
+    }
+
+    fn period(&self) -> Nanos {
+        self.store.period()
+    }
+
+    fn set_period(&mut self, start: Nanos) {
+        self.store.set_period(start);
+    }
+}
+
+fn taking_again(next_in: u64, resets: bool) -> Session<TakesAgain> {
+    let mut store = MemoryStore::new(16, 1 << 12);
+    store.set_next_out(9);
+    store.set_next_in(next_in);
+    let config = SessionConfig {
+        reset_on_logon: resets,
+        ..config(Role::Initiator)
+    };
+    Session::with_store(config, TakesAgain { store, reached: 6 })
+}
+
+#[test]
+fn who_asks_again_for_what_was_taken_hears_it_and_knows_numbers_that_began_anew() {
+    // The peer has kept its numbers.
+    let mut store = MemoryStore::new(16, 1 << 12);
+    store.set_next_out(6);
+    store.set_next_in(9);
+    let mut server = Session::with_store(config(Role::Acceptor), store);
+    let mut client = taking_again(3, false);
+    let [_, told] = connect(&mut server, &mut client);
+    assert!(
+        told.iter().any(
+            |event| matches!(event, Event::Gap { expected, received } if expected.0 == 3 && received.0 == 6)
+        ),
+        "{told:?}"
+    );
+    assert_eq!((client.status(), client.store().next_in()), (Status::Active, 7));
+    // It has not, and its Logon has a number that is waited for, or one above it.
+    for next_in in [1, 3] {
+        for next_out in next_in..6 {
+            let mut store = MemoryStore::new(16, 1 << 12);
+            store.set_next_out(next_out);
+            let mut server = Session::with_store(config(Role::Acceptor), store);
+            let mut client = taking_again(next_in, false);
+            let [_, told] = connect(&mut server, &mut client);
+            let expected = format!("MsgSeqNum too low, expecting 6 but received {next_out}");
+            let is_told = told.iter().any(|event| {
+                matches!(event, Event::Disconnect { reason: DisconnectReason::SequenceTooLow, text } if text.as_str() == expected)
+            });
+            assert!(is_told, "{told:?}");
+            assert_eq!(client.store().next_in(), next_in);
+            // Both begin anew.
+            let mut client = taking_again(next_in, true);
+            server.handle_disconnected(NOW);
+            while server.poll_event().is_some() {}
+            connect(&mut server, &mut client);
+            assert_eq!((client.status(), client.store().next_in()), (Status::Active, 2));
+        }
+    }
+}

@@ -390,6 +390,10 @@ where
         if !(is_passing(reason) || begins_anew || is_held) {
             return Err(Failure::peer_lost(why));
         }
+        if begins_anew {
+            // Written well before the logon that says so to the venue.
+            self.host.path.doubt_the_rest(line);
+        }
         self.lose(line, now, why);
         if begins_anew {
             self.host.path.sessions[line].fix.set_reset_on_logon(true);

@@ -9,7 +9,7 @@ use tickwire_trading::strategy::{ExecutionId, Once};
 
 use super::stop::Shared;
 use super::{Routes, Rule};
-use crate::hot::{EntrySession, EntryStore, OrderSession, session_in_memory};
+use crate::hot::{EntrySession, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::record::{FillsOf, Kept, Recorder};
 use crate::session::Returning;
@@ -75,7 +75,7 @@ pub(super) fn prepare<R: Rule>(
         }
         once.set_booked(SeqNo(recovered.last_fill()));
         all.push(Prepared {
-            fix: Session::with_store(config, EntryStore::Lasting(store)),
+            fix: Session::with_store(config, store),
             once,
             is_kept: true,
             awaits_rest,

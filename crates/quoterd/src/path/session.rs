@@ -4,11 +4,12 @@
 use std::convert::Infallible;
 
 use tickwire_fix::{
-    CompId, DisconnectReason, Precision, QuoteDecimals, Role, Session, SessionConfig, Store, Version,
+    CompId, DisconnectReason, Precision, QuoteDecimals, Role, Session, SessionConfig, Version,
 };
 use tickwire_market::{Nanos, Price, SeqNo};
 use tickwire_node::answers::{self, Heard};
-use tickwire_node::hot::{EntryStore, OrderOut, session_in_memory};
+use tickwire_node::entry_store::EntryStore;
+use tickwire_node::hot::{OrderOut, session_in_memory};
 use tickwire_node::live::Live;
 use tickwire_node::session::{Said, TakenUp, take_bytes};
 use tickwire_node::trader::Rule;
@@ -62,12 +63,9 @@ pub(crate) fn lasting_session(
     ids: [CompId; 2],
     version: Version,
     heartbeat_s: u32,
-    store: Box<dyn Store + Send>,
+    store: EntryStore,
 ) -> QuoteSession {
-    Session::with_store(
-        session_config(ids, version, heartbeat_s),
-        EntryStore::Lasting(store),
-    )
+    Session::with_store(session_config(ids, version, heartbeat_s), store)
 }
 
 fn session_config([sender, target]: [CompId; 2], version: Version, heartbeat_s: u32) -> SessionConfig {
